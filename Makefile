@@ -1,0 +1,35 @@
+# Two commands do all the set-up: `make demo` shows a real crash diagnosed, `make test` passes the tests.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.demo
+	@echo; echo '$$ faultlens run examples/train.py'
+	-@$(BIN)/faultlens run -- $(BIN)/python examples/train.py
+
+test: $(VENV)/.test
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/run.py
+
+$(VENV)/bin/python:
+	tools/system-packages
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py src/faultlens/capture/agent/agent.c
+	$(BIN)/pip install --quiet '.[tensorflow]'
+	touch $@
+
+# Editable, so that the tests see the sources; --force-reinstall would rebuild TensorFlow's tree for nothing.
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py src/faultlens/capture/agent/agent.c
+	$(BIN)/pip install --quiet --editable '.[dev,tensorflow]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info src/*.egg-info src/faultlens/capture/agent/*.so

@@ -1,0 +1,5 @@
+import sys
+
+from faultlens.cli import main
+
+sys.exit(main())

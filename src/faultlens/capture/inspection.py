@@ -1,0 +1,146 @@
+"""Looks at a process that is held at its fatal signal (or hangs) and makes a Crash of it.
+
+Runs in a forked child of the supervisor, which may be killed when it takes too long: what a look costs in
+memory and time, and whatever goes wrong in it, stays away from the supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from msgspec.structs import replace
+
+from faultlens.capture import process, siginfo, stacks, without_ptrace
+from faultlens.capture.abort_message import abort_message
+from faultlens.capture.death import Death
+from faultlens.capture.fault import build_fault
+from faultlens.capture.freeze import Freeze, thread_ids
+from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
+from faultlens.capture.memory import ProcessMemory
+from faultlens.capture.symbols import demangle, native_frames
+from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Mapping, Outcome, Thread
+from faultlens.environment.cgroup import cgroup_of
+from faultlens.environment.machine import machine_state
+from faultlens.environment.packages import find_python
+from faultlens.environment.procfs import read_text
+
+
+def inspect(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | None = None) -> Crash:
+    """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here."""
+    if freeze is not None:
+        return _look(death, method, redact, freeze)
+    with Freeze(death.pid) as own:
+        return _look(death, method, redact, own)
+
+
+def outline(death: Death, method: CaptureMethod) -> Crash:
+    """What can be said without looking at the process: for when the look failed."""
+    faults = _faults(death, ProcessMemory(death.pid), ())
+    return Crash(
+        outcome=_outcome(death), method=method, pid=death.pid, time=time.time(),
+        fault=faults[0] if faults else None, also_faulted=tuple(faults[1:]),
+    )  # fmt: skip
+
+
+def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze) -> Crash:
+    pid = death.pid
+    maps_text = read_text(f"/proc/{pid}/maps") or ""
+    mappings = parse_maps(maps_text)
+    memory = ProcessMemory(pid)
+    gaps = [] if mappings else ["its memory map could not be read"]
+    faults = _faults(death, memory, mappings)
+    threads = _threads(death, freeze, memory, mappings, gaps)
+    program = process.program(pid, redact)
+    prefix = process.environment_prefix(pid)
+    cgroup = cgroup_of(pid)
+    return Crash(
+        outcome=_outcome(death),
+        method=method,
+        pid=pid,
+        parent_pid=process.parent_pid(pid),
+        time=time.time(),
+        exiting=stacks.is_exiting(threads, pid),
+        program=replace(program, python=find_python(mappings, program.executable, prefix)),
+        fault=faults[0] if faults else None,
+        also_faulted=tuple(faults[1:]),
+        threads=threads,
+        exceptions=_exceptions(death, mappings),
+        abort_message=abort_message(memory, mappings),
+        mappings=mappings,
+        libraries=libraries(mappings, memory),
+        files=file_states(mappings, deleted_paths(maps_text), memory),
+        memory=process.memory_use(pid),
+        limits=process.resource_limits(pid),
+        cgroup=cgroup.state() if cgroup else None,
+        machine=machine_state(),
+        gaps=tuple(gaps),
+    )
+
+
+def _outcome(death: Death) -> Outcome:
+    """Preliminary: the parent that waits for the process knows how it really ended."""
+    if not death.faults:
+        return Outcome(kind="hang")
+    return Outcome(kind="signal", signal=siginfo.parse(death.faults[0].siginfo).name)
+
+
+def _faults(death: Death, memory: ProcessMemory, mappings: tuple[Mapping, ...]) -> list[Fault]:
+    return [
+        build_fault(
+            raw.siginfo, raw.registers, raw.thread, memory, mappings, "chained" if raw.chained else "direct"
+        )
+        for raw in death.faults
+    ]
+
+
+def _threads(
+    death: Death, freeze: Freeze, memory: ProcessMemory, mappings: tuple[Mapping, ...], gaps: list[str]
+) -> tuple[Thread, ...]:
+    try:
+        if freeze.problem:
+            gaps.append(f"native stacks: {freeze.problem}")
+            with contextlib.suppress(OSError):
+                without_ptrace.answer_enosys()
+        counters = {raw.thread: raw.registers["rip"] for raw in death.faults}
+        found = stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters)
+    except stacks.NoStacks as error:
+        gaps.append(f"Python stacks: {error}")
+        found = []
+    by_id = {thread.id: thread for thread in found}
+    for tid in thread_ids(death.pid):
+        by_id.setdefault(tid, Thread(id=tid))
+    threads = []
+    for tid, thread in by_id.items():
+        registers = freeze.registers.get(tid, {})
+        fault = next((raw for raw in death.faults if raw.thread == tid), None)
+        if fault:
+            registers = fault.registers
+            thread = stacks.at_fault(thread, registers, memory, mappings)
+        threads.append(
+            replace(
+                thread,
+                name=process.thread_name(death.pid, tid),
+                stack_pointer=_address(registers, "rsp"),
+                program_counter=_address(registers, "rip"),
+            )
+        )
+    return stacks.arrange(threads, death.faults[0].thread if death.faults else None, death.pid)
+
+
+def _exceptions(death: Death, mappings: tuple[Mapping, ...]) -> tuple[CppException, ...]:
+    now = time.time()
+    return tuple(
+        CppException(
+            type=demangle(raw.type),
+            message=raw.message or None,
+            thread=raw.thread,
+            seconds_before=round(max(now - raw.time, 0.0), 3),
+            # A return address stands behind its call, which may be the last instruction of the function.
+            frames=native_frames((address - 1 for address in raw.frames), mappings),
+        )
+        for raw in death.throws
+    )
+
+
+def _address(registers: dict[str, int], name: str) -> Address | None:
+    return Address(registers[name]) if name in registers else None

@@ -1,0 +1,127 @@
+"""Starts the program as if faultlens were not there, but for the agent in its environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from faultlens.capture import elf
+from faultlens.capture.agent import LIBRARY
+from faultlens.errors import FaultlensError
+
+PR_SET_PDEATHSIG = 1
+PT_INTERP = 3
+CANNOT_START = 126
+
+
+def resolve_command(command: Sequence[str]) -> list[str]:
+    """`train.py …` means `python train.py …` with the Python of the active environment."""
+    if command[0].endswith(".py") and Path(command[0]).is_file():
+        return [active_python(), *command]
+    if shutil.which(command[0]) is None:
+        raise FaultlensError(
+            f"Cannot run {command[0]}: no such program.",
+            "Check the spelling, or give its full path.",
+        )
+    return list(command)
+
+
+def active_python() -> str:
+    virtual = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    if virtual and (python := Path(virtual) / "bin" / "python").exists():
+        return str(python)
+    return shutil.which("python") or shutil.which("python3") or sys.executable
+
+
+def agent_environment(environment: Mapping[str, str], area_path: str, follow_children: bool) -> dict[str, str]:
+    """The program's environment with the agent added behind libraries that are preloaded already."""
+    extended = dict(environment)
+    before = environment.get("LD_PRELOAD", "")
+    # Last, because some libraries (AddressSanitizer) insist on being first.
+    extended["LD_PRELOAD"] = f"{before}:{LIBRARY}" if before else str(LIBRARY)
+    extended["FAULTLENS_AGENT"] = area_path
+    if not follow_children:
+        extended["FAULTLENS_ONLY_THIS"] = "1"
+    return extended
+
+
+def agent_problem(program: str) -> str | None:
+    """Why the agent cannot be used with this program, if so."""
+    if not LIBRARY.exists():
+        return "the capture agent was not built (no C compiler at install time)"
+    if set(str(LIBRARY)) & set(": $"):
+        return "faultlens is installed under a path with a blank, a colon or a dollar sign"
+    if _is_static(shutil.which(program) or program):
+        return f"{program} is statically linked"
+    return None
+
+
+def _is_static(path: str) -> bool:
+    """An ELF program without a dynamic loader cannot be preloaded."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        read: elf.Read = lambda offset, size: os.pread(file, size, offset)
+        headers = elf.program_headers(read, elf.read_header(read))
+    except elf.ElfError:
+        return False  # a script: its interpreter decides
+    finally:
+        os.close(file)
+    return all(header.type != PT_INTERP for header in headers)
+
+
+def start(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    signal_mask: Iterable[signal.Signals | int],
+    attach: Callable[[int], None] | None = None,
+) -> int:
+    """Fork and execute; the child gets back the signal state that faultlens itself was started with.
+
+    `attach` is called with the child's pid before the program begins."""
+    failure_read, failure_write = os.pipe()
+    go_read, go_write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        os.close(failure_write)
+        os.close(go_read)
+        if attach:
+            attach(pid)
+        os.close(go_write)
+        problem = os.read(failure_read, 4096).decode(errors="replace")
+        os.close(failure_read)
+        if problem:
+            os.waitpid(pid, 0)
+            raise FaultlensError(f"Cannot run {command[0]}: {problem}.", "Check that it is an executable program.")
+        return pid
+    try:
+        os.close(go_write)
+        os.read(go_read, 1)
+        _end_with_parent()
+        # Python ignores these two at its own start.
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(ignored, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
+        os.execvpe(command[0], list(command), dict(environment))
+    except OSError as error:
+        os.write(failure_write, (error.strerror or str(error)).encode())
+    except BaseException as error:  # the child must never return into the supervisor's code
+        with contextlib.suppress(OSError):
+            os.write(failure_write, repr(error).encode())
+    os._exit(CANNOT_START)
+
+
+def _end_with_parent() -> None:
+    """Killing faultlens with SIGKILL must not leave the program running alone."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

@@ -1,0 +1,130 @@
+"""Facts about a process that still exists, read from /proc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from faultlens.crash import Limit, MemoryUse, Program, Sample
+from faultlens.environment.cgroup import Cgroup
+from faultlens.environment.machine import kilobytes
+from faultlens.environment.procfs import read_fields, read_text
+from faultlens.redaction import redact_command, redact_environment
+
+# Rows of /proc/PID/limits -> the names of getrlimit(2).
+LIMIT_NAMES = {
+    "Max cpu time": "RLIMIT_CPU",
+    "Max file size": "RLIMIT_FSIZE",
+    "Max data size": "RLIMIT_DATA",
+    "Max stack size": "RLIMIT_STACK",
+    "Max core file size": "RLIMIT_CORE",
+    "Max resident set": "RLIMIT_RSS",
+    "Max processes": "RLIMIT_NPROC",
+    "Max open files": "RLIMIT_NOFILE",
+    "Max locked memory": "RLIMIT_MEMLOCK",
+    "Max address space": "RLIMIT_AS",
+}
+
+
+def memory_use(pid: int) -> MemoryUse:
+    status = read_fields(f"/proc/{pid}/status", ":")
+    threads = status.get("Threads", "")
+    return MemoryUse(
+        rss_anonymous=kilobytes(status.get("RssAnon")),
+        rss_shared=kilobytes(status.get("RssShmem")),
+        rss=kilobytes(status.get("VmRSS")),
+        rss_peak=kilobytes(status.get("VmHWM")),
+        virtual=kilobytes(status.get("VmSize")),
+        virtual_peak=kilobytes(status.get("VmPeak")),
+        swap=kilobytes(status.get("VmSwap")),
+        threads=int(threads) if threads.isdigit() else None,
+        open_files=_count(f"/proc/{pid}/fd"),
+    )
+
+
+def sample(pid: int, seconds: float, cgroup: Cgroup | None) -> Sample:
+    """One point of the timeline: two small files, read a few times a second."""
+    status = read_fields(f"/proc/{pid}/status", ":")
+    threads = status.get("Threads", "")
+    return Sample(
+        seconds=round(seconds, 3),
+        rss_anonymous=kilobytes(status.get("RssAnon")),
+        rss=kilobytes(status.get("VmRSS")),
+        cgroup_used=cgroup.memory_used() if cgroup else None,
+        threads=int(threads) if threads.isdigit() else None,
+    )
+
+
+def resource_limits(pid: int) -> dict[str, Limit]:
+    limits = {}
+    for line in (read_text(f"/proc/{pid}/limits") or "").splitlines():
+        name = LIMIT_NAMES.get(line[:26].strip())
+        values = line[26:].split()
+        if name and len(values) >= 2:
+            limits[name] = Limit(soft=_limit(values[0]), hard=_limit(values[1]))
+    return limits
+
+
+def program(pid: int, redact: bool) -> Program:
+    command = tuple(_strings(f"/proc/{pid}/cmdline"))
+    environment = dict(entry.partition("=")[::2] for entry in _strings(f"/proc/{pid}/environ"))
+    return Program(
+        command=redact_command(command) if redact else command,
+        directory=_link(f"/proc/{pid}/cwd"),
+        executable=_link(f"/proc/{pid}/exe"),
+        environment=redact_environment(environment) if redact else environment,
+        redacted=redact,
+    )
+
+
+def environment_prefix(pid: int) -> str | None:
+    """The virtual environment the process runs in, judged by the program it was started as."""
+    command = _strings(f"/proc/{pid}/cmdline")
+    folder = Path(command[0]).parent.parent if command else None
+    return str(folder) if folder and (folder / "pyvenv.cfg").exists() else None
+
+
+def thread_name(pid: int, tid: int) -> str | None:
+    text = read_text(f"/proc/{pid}/task/{tid}/comm")
+    return text.strip() if text else None
+
+
+def parent_pid(pid: int) -> int | None:
+    text = read_fields(f"/proc/{pid}/status", ":").get("PPid", "")
+    return int(text) if text.isdigit() else None
+
+
+def descendants(root: int) -> list[int]:
+    """Living processes below `root`, nearest first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (parent := parent_pid(int(entry))) is not None:
+            children.setdefault(parent, []).append(int(entry))
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in children.get(parent, [])]
+        found += level
+    return found
+
+
+def _strings(path: str) -> list[str]:
+    return [part for part in (read_text(path) or "").split("\0") if part]
+
+
+def _link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _count(path: str) -> int | None:
+    try:
+        return len(os.listdir(path))
+    except OSError:
+        return None
+
+
+def _limit(text: str) -> int | None:
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,285 @@
+"""Runs a program, stays out of its way, and returns what is known of its end as a Crash.
+
+One loop waits for signals: the program's end or stop (SIGCHLD), signals to hand on, and word from the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.capture import launch, process
+from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.death import Death
+from faultlens.capture.endings import outcome_of
+from faultlens.capture.output_tail import OutputTail
+from faultlens.capture.timeline import Timeline
+from faultlens.crash import CaptureMethod, Crash, Outcome, Output
+from faultlens.environment.cgroup import cgroup_of
+from faultlens.environment.kernel_log import kernel_log_lines
+from faultlens.redaction import hide_values
+
+if TYPE_CHECKING:
+    from faultlens.capture.freeze import Freeze
+    from faultlens.capture.tracer import Tracer
+
+LOOK_SECONDS = 15.0
+LOOK_MEMORY = 4 << 30
+TERMINATE_GRACE_S = 5.0
+HANDLED_FAULT_IS_RECENT_S = 2.0
+MAX_HUNG_CHILDREN = 8
+WALL = 0x40000000  # __WALL of waitpid: threads too
+
+NUDGE = signal.SIGRTMIN + 3  # from the thread that listens to the agent
+# Signals that reach the program because faultlens hands them on. Those that the terminal sends reach the whole
+# process group, and so the program, by themselves.
+HANDED_ON = {
+    signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+    signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH, signal.SIGPIPE,
+}  # fmt: skip
+JOB_CONTROL_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+SI_KERNEL = 0x80
+
+
+class Options(NamedTuple):
+    capture: Literal["agent", "tracer", "status"] = "agent"
+    timeout: float | None = None
+    follow_children: bool = True
+    redact: bool = True
+
+
+class Ending(NamedTuple):
+    status: int  # as wait(2) gives it
+    crash: Crash
+
+
+def supervise(command: Sequence[str], options: Options, on_child_crash: Callable[[Crash], None]) -> Ending:
+    """Blocks until the program has ended. `on_child_crash` hears of crashes that the program survives."""
+    return _Supervisor(options, on_child_crash).run(command)
+
+
+class _Supervisor:
+    def __init__(self, options: Options, on_child_crash: Callable[[Crash], None]) -> None:
+        self.options = options
+        self.on_child_crash = on_child_crash
+        self.area = SharedArea() if options.capture == "agent" else None
+        self.cgroup = cgroup_of()
+        self.cgroup_before = self.cgroup.state() if self.cgroup else None
+        self.output = OutputTail(self.area)
+        self.main: Crash | None = None
+        self.children: list[Crash] = []
+        self.handed_on: list[str] = []
+        self.hung = False
+        self.pid = 0
+        self.tracer: Tracer | None = None
+
+    def run(self, command: Sequence[str]) -> Ending:
+        watched = HANDED_ON | {signal.SIGCHLD, NUDGE}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+        try:
+            self._start(command, mask)
+            status = self._watch(watched)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return Ending(status, self._account(status))
+
+    # ---------------------------------------------------------------------------------------- the start
+
+    def _start(self, command: Sequence[str], mask: set[signal.Signals]) -> None:
+        environment = dict(os.environ)
+        attach: Callable[[int], None] | None = None
+        if self.area is not None:
+            environment = launch.agent_environment(environment, self.area.path, self.options.follow_children)
+        elif self.options.capture == "tracer":
+            from faultlens.capture.tracer import Tracer
+
+            self.tracer = Tracer(self._traced_death, self.options.follow_children)
+            attach = self.tracer.attach
+        self.started = time.monotonic()
+        self.started_at = time.time()
+        self.pid = launch.start(command, environment, mask, attach)
+        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact)
+        if self.area is not None:
+            main_thread = threading.main_thread().ident or 0
+            self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
+
+    # ----------------------------------------------------------------------------------------- the loop
+
+    def _watch(self, watched: set[signal.Signals]) -> int:
+        next_sample = 0.0
+        kill_at: float | None = None
+        while True:
+            elapsed = time.monotonic() - self.started
+            if elapsed >= next_sample:
+                self.timeline.take(elapsed)
+                next_sample = elapsed + self.timeline.interval(elapsed)
+            if self.options.timeout is not None and not self.hung and elapsed >= self.options.timeout:
+                self._capture_hang()
+                kill_at = elapsed + TERMINATE_GRACE_S
+            if kill_at is not None and elapsed >= kill_at:
+                self._kill_all()
+                kill_at = None
+            deadlines = [next_sample, *([kill_at] if kill_at else [])]
+            if self.options.timeout is not None and not self.hung:
+                deadlines.append(self.options.timeout)
+            info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
+            if info is not None and (status := self._on_signal(info)) is not None:
+                return status
+
+    def _on_signal(self, info: signal.struct_siginfo) -> int | None:
+        """Returns the program's wait status when it has ended."""
+        if info.si_signo == NUDGE:
+            self._serve_agent()
+        elif info.si_signo == signal.SIGCHLD:
+            return self._reap()
+        elif info.si_code != SI_KERNEL:
+            self._hand_on(info)
+        return None
+
+    def _hand_on(self, info: signal.struct_siginfo) -> None:
+        number = signal.Signals(info.si_signo)
+        if number != signal.SIGCONT:
+            self.handed_on.append(f"{number.name} from process {info.si_pid}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def _reap(self) -> int | None:
+        while True:
+            try:
+                if self.tracer:
+                    pid, status = os.waitpid(-1, os.WNOHANG | WALL)
+                else:
+                    pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return None
+            if pid == 0:
+                return None
+            if os.WIFSTOPPED(status):
+                self._on_stop(pid, status)
+            elif pid == self.pid:
+                self._serve_agent()  # children that crashed at the same time
+                return status
+
+    def _on_stop(self, pid: int, status: int) -> None:
+        """Ctrl-Z: the shell must see its job stopped, and the job is faultlens."""
+        stopped_by: int | None = os.WSTOPSIG(status)
+        if self.tracer:
+            stopped_by = self.tracer.handle_stop(pid, status)
+        if pid == self.pid and stopped_by in JOB_CONTROL_STOPS:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    # ---------------------------------------------------------------------------------------- the looks
+
+    def _serve_agent(self) -> None:
+        area = self.area
+        for slot in list(area.waiting()) if area else ():
+            assert area is not None
+            death = area.accept(slot)
+            try:
+                self._keep(self._look(death, "agent"))
+            finally:
+                area.release(slot)
+
+    def _look(self, death: Death, method: CaptureMethod) -> Crash:
+        # Imported only now: until something dies, the supervisor stays small.
+        from faultlens.capture import inspection
+        from faultlens.capture.isolated import IsolatedError, run_isolated
+
+        redact = self.options.redact
+        try:
+            if self.tracer is None:
+                return run_isolated(LOOK_SECONDS, LOOK_MEMORY, inspection.inspect, death, method, redact)
+            with self.tracer.held(death.pid) as freeze:
+                return inspection.inspect(death, method, redact, freeze)
+        except (IsolatedError, OSError) as error:
+            crash = inspection.outline(death, method)
+            return replace(crash, gaps=(*crash.gaps, f"looking at the process failed: {error}"))
+
+    def _traced_death(self, death: Death, freeze: Freeze) -> None:
+        from faultlens.capture import inspection
+
+        self._keep(inspection.inspect(death, "tracer", self.options.redact, freeze))
+
+    def _keep(self, crash: Crash) -> None:
+        if crash.pid == self.pid:
+            self.main = crash
+            return
+        crash = replace(crash, output=self._output_of(crash.pid or 0))
+        self.children.append(crash)
+        self.on_child_crash(crash)
+
+    def _capture_hang(self) -> None:
+        self.hung = True
+        family = [self.pid, *process.descendants(self.pid)[:MAX_HUNG_CHILDREN]]
+        looks = [self._look(Death(pid), self.options.capture) for pid in family]
+        self.main, self.children = looks[0], self.children + looks[1:]
+        self._signal_all(signal.SIGTERM)
+
+    def _kill_all(self) -> None:
+        self._signal_all(signal.SIGKILL)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for pid in [*process.descendants(self.pid), self.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    # --------------------------------------------------------------------------------------- the account
+
+    def _account(self, status: int) -> Crash:
+        output = self._output_of(self.pid)
+        outcome = outcome_of(status, output.stderr)
+        if self.hung:
+            outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
+        crash = self.main or self._from_status(outcome)
+        log = None
+        if outcome.kind == "signal" or self.children:
+            pids = {self.pid, *(thread.id for thread in crash.threads)}
+            pids |= {child.pid for child in self.children if child.pid}
+            log = kernel_log_lines(pids, self.started_at)
+        return replace(
+            crash,
+            outcome=outcome,
+            time=time.time(),
+            seconds=round(time.monotonic() - self.started, 3),
+            output=output,
+            timeline=tuple(self.timeline.samples),
+            memory=crash.memory or self.timeline.memory,
+            limits=crash.limits or self.timeline.limits,
+            cgroup_before=self.cgroup_before,
+            cgroup=self.cgroup.state() if self.cgroup else None,
+            kernel_log=log or (),
+            handed_on=tuple(self.handed_on),
+            children=tuple(self.children),
+        )
+
+    def _output_of(self, pid: int) -> Output:
+        output = self.output.read(pid)
+        if not self.options.redact:
+            return output
+        return Output(
+            stdout=output.stdout and hide_values(output.stdout, os.environ),
+            stderr=output.stderr and hide_values(output.stderr, os.environ),
+        )
+
+    def _from_status(self, outcome: Outcome) -> Crash:
+        """Nothing was seen from inside: killed without a word, or no crash at all."""
+        crash = Crash(outcome=outcome, method="status", pid=self.pid, parent_pid=os.getpid())
+        if self.area and outcome.exit_code and (death := self._handled_fault()):
+            from faultlens.capture import inspection
+
+            crash = inspection.outline(death, "agent")
+        if self.area and not self.area.attached:
+            crash = replace(crash, gaps=("the agent could not be loaded into the program",))
+        if self.timeline.program:
+            crash = replace(crash, program=self.timeline.program)
+        return crash
+
+    def _handled_fault(self) -> Death | None:
+        assert self.area is not None
+        return self.area.handled_fault(self.pid, time.time() - HANDLED_FAULT_IS_RECENT_S)

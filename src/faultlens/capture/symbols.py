@@ -1,0 +1,188 @@
+"""Which function an address belongs to, from the symbol tables of the mapped libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from faultlens.capture import elf
+from faultlens.capture.maps import Place, locate
+from faultlens.crash import Address, Frame, Mapping
+
+STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
+SHN_UNDEF = 0
+MAX_NAME = 1 << 14  # mangled names of templates are long
+SYMBOL = struct.Struct("<IBBHQQ")  # st_name, st_info, st_other, st_shndx, st_value, st_size
+
+
+class Symbol(NamedTuple):
+    name: str  # demangled
+    exact: bool  # the address lies inside the function; otherwise the name is only the nearest one before
+
+
+def native_frames(addresses: Iterable[int], mappings: Sequence[Mapping]) -> tuple[Frame, ...]:
+    """Frames for code addresses, each library's table read once for all of them."""
+    places = {address: locate(mappings, address) for address in addresses}
+    by_library: dict[str, list[Place]] = {}
+    for place in places.values():
+        if place is not None:
+            by_library.setdefault(place.path, []).append(place)
+    symbols = {path: lookup(path, [p.offset for p in found]) for path, found in by_library.items()}
+    return tuple(_frame(address, place, symbols) for address, place in places.items())
+
+
+def lookup(path: str, offsets: Iterable[int], exported_only: bool = False) -> dict[int, Symbol]:
+    """The symbols at offsets from the beginning of the library's image; nothing for those without one."""
+    try:
+        with _Image(path) as image:
+            # A return address behind a call that never returns may be the first byte of the next function.
+            return image.lookup(sorted(set(offsets)), exported_only)
+    except (OSError, ValueError, struct.error):
+        return {}
+
+
+def value_of(path: str, name: str) -> int | None:
+    """Offset of an exported symbol from the beginning of the library's image."""
+    try:
+        with _Image(path) as image:
+            return image.value_of(name.encode())
+    except (OSError, ValueError, struct.error):
+        return None
+
+
+def is_stripped(path: str) -> bool:
+    """The library has no .symtab, so that only exported functions have names."""
+    try:
+        with _Image(path) as image:
+            return image.table(elf.SHT_SYMTAB) is None
+    except (OSError, ValueError, struct.error):
+        return False
+
+
+def demangle(name: str) -> str:
+    if not name.startswith("_Z"):
+        return name
+    function = _demangler()
+    return function(name) if function else name
+
+
+def _frame(address: int, place: Place | None, symbols: dict[str, dict[int, Symbol]]) -> Frame:
+    symbol = symbols[place.path].get(place.offset) if place else None
+    return Frame(
+        kind="native",
+        function=symbol.name if symbol else "??",
+        library=place.path if place else None,
+        address=Address(address),
+        offset=Address(place.offset) if place else None,
+        approximate=symbol is not None and not symbol.exact,
+    )
+
+
+class _Table(NamedTuple):
+    symbols: memoryview
+    names: elf.Section
+
+
+class _Image:
+    """A library file, mapped: the symbol table of a TensorFlow wheel alone has 30 MB."""
+
+    def __init__(self, path: str) -> None:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            self._map = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+        finally:
+            os.close(file)
+        self._view = memoryview(self._map)
+
+    def __enter__(self) -> _Image:
+        header = elf.read_header(self._read)
+        loads = [each for each in elf.program_headers(self._read, header) if each.type == elf.PT_LOAD]
+        self._base = min((load.vaddr for load in loads), default=0) & ~0xFFF
+        self._sections = elf.sections(self._read, header)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._view.release()
+        self._map.close()
+
+    def table(self, kind: int) -> _Table | None:
+        for section in self._sections:
+            if section.type == kind and section.link < len(self._sections):
+                stop = section.offset + section.size // SYMBOL.size * SYMBOL.size
+                return _Table(self._view[section.offset : stop], self._sections[section.link])
+        return None
+
+    def lookup(self, offsets: list[int], exported_only: bool) -> dict[int, Symbol]:
+        table = None if exported_only else self.table(elf.SHT_SYMTAB)
+        table = table or self.table(elf.SHT_DYNSYM)
+        if table is None or not offsets:
+            return {}
+        with table.symbols as symbols:
+            return self._nearest(symbols, table.names, [offset + self._base for offset in offsets])
+
+    def value_of(self, name: bytes) -> int | None:
+        table = self.table(elf.SHT_DYNSYM)
+        if table is None:
+            return None
+        with table.symbols as symbols:
+            for name_offset, _, _, section, value, _ in SYMBOL.iter_unpack(symbols):
+                if section != SHN_UNDEF and self._name(table.names, name_offset) == name:
+                    return int(value) - self._base
+        return None
+
+    def _nearest(self, symbols: memoryview, names: elf.Section, queries: list[int]) -> dict[int, Symbol]:
+        """One pass over an unsorted table: per gap between queries the last symbol that begins in it."""
+        best: list[tuple[int, int, int] | None] = [None] * len(queries)
+        last = queries[-1]
+        for name, info, _, section, value, size in SYMBOL.iter_unpack(symbols):
+            if value <= last and section != SHN_UNDEF and info & 15 in (STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE):
+                gap = bisect_left(queries, value)
+                if (value, size) > (best[gap] or (-1, -1)):
+                    best[gap] = (value, size, name)
+        found: dict[int, Symbol] = {}
+        nearest = None
+        for query, candidate in zip(queries, best, strict=True):
+            nearest = candidate or nearest
+            if nearest is not None:
+                value, size, name = nearest
+                text = self._name(names, name).decode("utf-8", "replace")
+                found[query - self._base] = Symbol(demangle(text), value <= query < value + max(size, 1))
+        return found
+
+    def _name(self, names: elf.Section, offset: int) -> bytes:
+        start = names.offset + offset
+        return bytes(self._view[start : start + MAX_NAME]).split(b"\0", 1)[0]
+
+    def _read(self, offset: int, size: int) -> bytes:
+        return bytes(self._view[offset : offset + size])
+
+
+@cache
+def _demangler() -> Callable[[str], str] | None:
+    try:
+        cxa_demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+        free = ctypes.CDLL(None).free
+    except (OSError, AttributeError):
+        return None
+    cxa_demangle.restype = ctypes.c_void_p
+    cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+    free.argtypes = [ctypes.c_void_p]
+    free.restype = None
+
+    def demangler(name: str) -> str:
+        status = ctypes.c_int()
+        text = cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+        if not text:
+            return name
+        try:
+            return ctypes.string_at(text).decode("utf-8", "replace")
+        finally:
+            free(text)
+
+    return demangler

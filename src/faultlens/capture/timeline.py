@@ -1,0 +1,42 @@
+"""The memory of a program over time: sampled seldom, kept in bounded space."""
+
+from __future__ import annotations
+
+from faultlens.capture import process
+from faultlens.crash import Limit, MemoryUse, Program, Sample
+from faultlens.environment.cgroup import Cgroup
+
+FIRST_INTERVAL_S = 0.1
+LONGEST_INTERVAL_S = 1.0
+MAX_SAMPLES = 1000
+DENSE_SAMPLES = 20  # at first the rest is read with every sample: wrappers replace themselves, limits are set early
+SPARSE = 20  # later, with every so many
+
+
+class Timeline:
+    def __init__(self, pid: int, cgroup: Cgroup | None, redact: bool) -> None:
+        self.pid = pid
+        self.redact = redact
+        self.cgroup = cgroup
+        self.samples: list[Sample] = []
+        self.memory: MemoryUse | None = None  # the last that was seen
+        self.limits: dict[str, Limit] = {}
+        self.program: Program | None = None
+        self._count = 0
+
+    def interval(self, elapsed: float) -> float:
+        """A tenth of a second at first, a second after some minutes."""
+        return min(max(FIRST_INTERVAL_S, elapsed / 300), LONGEST_INTERVAL_S)
+
+    def take(self, elapsed: float) -> None:
+        sample = process.sample(self.pid, elapsed, self.cgroup)
+        if sample.rss is None:
+            return  # it has ended
+        self._count += 1
+        if self._count <= DENSE_SAMPLES or self._count % SPARSE == 0:
+            self.memory = process.memory_use(self.pid)
+            self.limits = process.resource_limits(self.pid) or self.limits
+            self.program = process.program(self.pid, self.redact)
+        self.samples.append(sample)
+        if len(self.samples) > MAX_SAMPLES:
+            del self.samples[1::2]

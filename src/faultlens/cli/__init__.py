@@ -1,0 +1,42 @@
+"""The command line: one file per verb; arguments in, one call, one reporter out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from faultlens import __version__
+from faultlens.cli import explain, run, show
+from faultlens.errors import FaultlensError
+
+CANNOT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.handler(options))
+    except FaultlensError as error:
+        print(f"faultlens: {error}", file=sys.stderr)
+        return CANNOT
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing more can be said, and Python must not try at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CANNOT
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="faultlens",
+        description="The crash doctor for TensorFlow programs and the native Python stack under them.",
+        epilog="Try: faultlens run train.py",
+    )
+    parser.add_argument("--version", action="version", version=f"faultlens {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for verb in (run, explain, show):
+        verb.register(verbs)
+    return parser

@@ -1,0 +1,66 @@
+"""`faultlens explain`: makes a report from a core file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.crash import Crash
+    from faultlens.reportfile import Report
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+COREDUMPCTL = "coredumpctl"
+DESCRIPTION = """\
+Explain a core file, plain or packed (.gz, .zst, .lz4). `coredumpctl` takes the latest one that
+systemd kept, `coredumpctl:MATCH` the latest for a process id or program."""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("explain", help="explain a core file", description=DESCRIPTION)
+    parser.add_argument("core", metavar="CORE", help="the core file, or coredumpctl[:MATCH]")
+    parser.add_argument("executable", nargs="?", metavar="EXE", type=Path, help="the program that dumped it")
+    parser.add_argument("--no-save", action="store_true", help="do not keep the report")
+    output.add_arguments(parser)
+    parser.set_defaults(handler=explain)
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    from faultlens.reportfile import Report
+
+    crash = _read(arguments.core, arguments.executable)
+    report = Report(outcome=crash.outcome, crash=crash)
+    stored = None if arguments.no_save else _save(report)
+    if arguments.json:
+        output.write_json(report, arguments.json)
+    if arguments.json != "-":
+        output.render(report, sys.stdout, verbose=arguments.verbose, stored=stored)
+    return 0
+
+
+def _read(core: str, executable: Path | None) -> Crash:
+    from faultlens.capture.corefile import read_core
+
+    source, _, match = core.partition(":")
+    if source == COREDUMPCTL and not Path(core).exists():
+        from faultlens.capture.coredumpctl import read_coredumpctl
+
+        return read_coredumpctl(match or None, executable)
+    return read_core(Path(core), executable)
+
+
+def _save(report: Report) -> Path | None:
+    """A report that cannot be kept can still be shown."""
+    from faultlens.store import folder
+
+    try:
+        return folder.save(report)
+    except FaultlensError as error:
+        print(f"faultlens: {error}", file=sys.stderr)
+        return None

@@ -1,0 +1,80 @@
+"""What the verbs share when they show a report or write it as JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from rich.console import Console
+
+    from faultlens.reportfile import Report
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+PIPE_WIDTH = 80
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-v", "--verbose", action="store_true", help="show everything that was recorded")
+    parser.add_argument("--json", metavar="PATH", help="write the report as JSON; - is standard output")
+
+
+def console(stream: TextIO) -> Console:
+    """Colours and the width of the screen in a terminal; plain text in a pipe or under NO_COLOR."""
+    from rich.console import Console
+
+    from faultlens.report.safe_text import make_printable
+
+    terminal = stream.isatty()
+    plain = not terminal or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=make_printable(stream),
+        color_system=None if plain else "auto",
+        width=None if terminal else PIPE_WIDTH,
+        force_terminal=None if terminal else False,
+        force_jupyter=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def render(report: Report, stream: TextIO, *, verbose: bool = False, stored: Path | None = None) -> None:
+    from faultlens.report import terminal
+
+    terminal.render(report, verbose=verbose, console=console(stream), stored=stored)
+
+
+def write_json(report: Report, target: str) -> None:
+    """Write the report to a file, in one step, or to standard output."""
+    from faultlens import reportfile
+
+    write_bytes(reportfile.to_json(report) + b"\n", target)
+
+
+def write_bytes(data: bytes, target: str) -> None:
+    from faultlens.store.files import replace_file
+
+    path = Path(target)
+    try:
+        if target == "-":
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        elif path.exists() and not path.is_file():  # a pipe, /dev/null
+            path.write_bytes(data)
+        else:
+            replace_file(path, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FaultlensError(
+            f"Cannot write the report to {target}: {error.strerror}.", "Name another file after --json."
+        ) from error

@@ -1,0 +1,162 @@
+"""`faultlens run`: the program as always, and a report when it dies."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import resource
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.capture.supervisor import Options
+    from faultlens.crash import Crash
+    from faultlens.reportfile import Report
+
+PR_SET_DUMPABLE = 4
+# Ends that people and schedulers bring about on purpose: one line is enough.
+ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
+
+DESCRIPTION = """\
+Runs a program exactly as it would run without faultlens: same output, terminal, signals, exit status. When it
+dies, everything about its death is recorded, shown on stderr and kept for `faultlens show`.
+
+  faultlens run train.py --epochs 3       the Python of the active environment runs train.py
+  faultlens run -- python -u train.py     any command, taken as it is
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "run",
+        help="run a program and record its death",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", metavar="PATH", help="write the report there as JSON, whatever the end ('-': stdout)")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="record all stacks and stop it after so long")
+    parser.add_argument(
+        "--capture",
+        choices=("auto", "agent", "ptrace", "none"),
+        default="auto",
+        help="how to see the death: the preloaded agent, ptrace, or the exit status only (default: what works)",
+    )
+    parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
+    parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
+    parser.add_argument("--no-save", action="store_true", help="do not keep the report")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing of our own")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show everything that was recorded")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM …", help="the program and its arguments")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.capture import launch
+    from faultlens.capture.supervisor import supervise
+
+    words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not words:
+        raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
+    command = launch.resolve_command(words)
+    options = _options(arguments, command)
+    if arguments.quiet:
+        ending = supervise(command, options, lambda _: None)
+    else:
+        ending = supervise(command, options, _announce)
+    try:
+        _report(ending.crash, arguments)
+    except Exception as error:
+        # Whatever goes wrong here must not change how the program's end is passed on.
+        print(f"faultlens: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        pass
+    end_like(ending.status)
+    return 0
+
+
+def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
+    from faultlens.capture import launch
+    from faultlens.capture.supervisor import Options
+
+    capture = {"ptrace": "tracer", "none": "status"}.get(arguments.capture, "agent")
+    if capture == "agent" and (problem := launch.agent_problem(command[0])):
+        if arguments.capture == "agent":
+            raise FaultlensError(f"The agent cannot be used: {problem}.", "Use --capture=ptrace.")
+        if not arguments.quiet:
+            print(f"faultlens: using ptrace, because {problem}", file=sys.stderr)
+        capture = "tracer"
+    return Options(
+        capture=capture,  # type: ignore[arg-type]
+        timeout=arguments.timeout,
+        follow_children=not arguments.no_children,
+        redact=not arguments.unredacted,
+    )
+
+
+def _announce(crash: Crash) -> None:
+    """A process below the program died; the program itself lives on, and so does its output."""
+    signal_name = crash.outcome.signal or "a signal"
+    print(f"faultlens: process {crash.pid} died by {signal_name}; the report follows at the end", file=sys.stderr)
+
+
+def _report(crash: Crash, arguments: argparse.Namespace) -> None:
+    from faultlens.reportfile import Report
+
+    report = Report(outcome=crash.outcome, crash=crash)
+    if arguments.json:
+        from faultlens.cli.output import write_json
+
+        write_json(report, arguments.json)
+    if not (worth_telling(crash) or arguments.verbose):
+        return
+    stored = None if arguments.no_save else _save(report)
+    if not arguments.quiet:
+        from faultlens.cli.output import render
+
+        sys.stdout.flush()
+        render(report, sys.stderr, verbose=arguments.verbose, stored=stored)
+
+
+def worth_telling(crash: Crash) -> bool:
+    """Exit codes and Python exceptions speak for themselves; so do ends that somebody asked for."""
+    if crash.children or crash.fault or crash.outcome.kind == "hang":
+        return True
+    return crash.outcome.kind == "signal" and crash.outcome.signal not in ASKED_FOR
+
+
+def _save(report: Report) -> Any:
+    from faultlens.store import folder
+
+    try:
+        return folder.save(report)
+    except FaultlensError as error:
+        print(f"faultlens: {error}", file=sys.stderr)
+        return None
+
+
+def end_like(status: int) -> None:
+    """End as the program ended: by the same signal, or with the same exit code."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if not os.WIFSIGNALED(status):
+        os._exit(os.waitstatus_to_exitcode(status))
+    number = os.WTERMSIG(status)
+    # The core file, if any, is the program's: ours must not replace it.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 10**9:
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
+    return value

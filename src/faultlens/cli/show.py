@@ -1,0 +1,73 @@
+"""`faultlens show`: opens a report that was kept, or lists them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from faultlens.cli import output
+
+if TYPE_CHECKING:
+    from faultlens.store.folder import Entry
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+DESCRIPTION = """\
+Show a report that `faultlens run` or `faultlens explain` kept. REPORT is the beginning of an id
+(see --list), a crash folder or a report.json; without it the latest report is shown."""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("show", help="show or list earlier reports", description=DESCRIPTION)
+    parser.add_argument("report", nargs="?", metavar="REPORT", help="which one; the latest by default")
+    parser.add_argument("--list", action="store_true", help="list the reports, newest first")
+    output.add_arguments(parser)
+    parser.set_defaults(handler=show)
+
+
+def show(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return _list(arguments.json)
+    from faultlens import reportfile
+    from faultlens.store import folder
+
+    path = folder.find(arguments.report)
+    report = reportfile.read(path)
+    if arguments.json:
+        output.write_json(report, arguments.json)
+    if arguments.json != "-":
+        output.render(report, sys.stdout, verbose=arguments.verbose, stored=path)
+    return 0
+
+
+def _list(json_target: str | None) -> int:
+    from faultlens.store import folder
+
+    entries = folder.listing()
+    if json_target:
+        import msgspec
+
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(entries), indent=1) + b"\n", json_target)
+    if json_target != "-":
+        _print(entries)
+    return 0
+
+
+def _print(entries: list[Entry]) -> None:
+    from rich.text import Text
+
+    from faultlens.report.page import QUIET, words
+    from faultlens.report.quantities import moment
+    from faultlens.store.folder import home
+
+    console = output.console(sys.stdout)
+    if not entries:
+        console.print(words(f"There are no reports in {home()} yet; `faultlens run` writes them."))
+    for entry in entries:
+        head = Text.assemble((entry.id, "bold"), "  ", (moment(entry.time).ljust(16), QUIET), "  ")
+        room = max(console.width - len(head), 30)
+        for line in words(entry.headline).wrap(console, room, overflow="ignore"):
+            line.rstrip()
+            console.print(Text.assemble(head, line), no_wrap=True, overflow="ignore", crop=False)
+            head = Text(" " * len(head))

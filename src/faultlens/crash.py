@@ -1,0 +1,312 @@
+"""What is known of one process that died or hung: the records every other part reads.
+
+Records are frozen and serialisable. They hold facts only; what the facts mean is said in diagnosis.py.
+A field that could not be found out is None (or empty), and `gaps` says why.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+OutcomeKind = Literal["signal", "exception", "exit", "ok", "hang"]
+CaptureMethod = Literal["agent", "tracer", "core", "status"]
+Access = Literal["read", "write", "execute"]
+
+
+class Address(int):
+    """A machine word that people read in hexadecimal; written as "0x…" in JSON."""
+
+    def __repr__(self) -> str:
+        return hex(self)
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
+    """Base of all records: immutable, compared by value, unknown fields of newer versions ignored."""
+
+
+class Outcome(Record):
+    """How the process ended, as its parent saw it."""
+
+    kind: OutcomeKind
+    signal: str | None = None
+    exit_code: int | None = None
+    core_dumped: bool = False
+
+
+# ------------------------------------------------------------------------------------------ the fault
+
+
+class MemoryOperand(Record):
+    """One memory access of the faulting instruction, with the address it went to."""
+
+    expression: str  # "[rdi+8]"
+    access: Access
+    size: int  # bytes; 0 when the instruction does not say
+    address: Address | None = None
+    registers: dict[str, Address] = {}  # those the address was computed from
+
+
+class Instruction(Record):
+    """The instruction at which the process was stopped."""
+
+    address: Address
+    code: str  # its bytes in hexadecimal
+    text: str = ""  # disassembly
+    operands: tuple[MemoryOperand, ...] = ()
+    cpu_features: tuple[str, ...] = ()  # CPUID features it needs ("AVX512F")
+    library: str | None = None
+    offset: Address | None = None  # within the library file
+
+
+class Fault(Record):
+    """The fatal signal, with the facts the kernel gave about it."""
+
+    signal: str
+    code: str  # name of si_code: "SEGV_MAPERR", "SI_TKILL"
+    thread: int
+    address: Address | None = None  # si_addr; None for signals that carry none
+    access: Access | None = None  # from the page-fault error code, or from the instruction
+    sender_pid: int | None = None
+    sender_uid: int | None = None
+    trap: int | None = None  # x86 trap number: 14 page fault, 13 general protection, 0 divide, 6 opcode
+    error: int | None = None  # x86 page-fault error code
+    registers: dict[str, Address] = {}
+    instruction: Instruction | None = None
+    # "direct": seen as it happened; "chained": seen before the program's own handler, which gave up;
+    # "signal-frame": read back from the frame that an earlier handler left on the stack.
+    seen: Literal["direct", "chained", "signal-frame"] = "direct"
+
+
+# ------------------------------------------------------------------------------------------- threads
+
+
+class Frame(Record):
+    """One call on a stack, innermost first in `Thread.frames`."""
+
+    kind: Literal["python", "native"]
+    function: str
+    file: str | None = None  # source file
+    line: int | None = None
+    column: int | None = None  # of the failing expression, counted from 0
+    end_column: int | None = None
+    library: str | None = None  # native: the file the code came from
+    address: Address | None = None
+    offset: Address | None = None  # native: within the library file
+    # The symbol is only the nearest exported one before the address and may be wrong.
+    approximate: bool = False
+
+
+class Thread(Record):
+    id: int
+    frames: tuple[Frame, ...] = ()
+    name: str | None = None  # as the kernel knows it
+    python_name: str | None = None
+    crashed: bool = False
+    launched: bool = False  # the Python thread whose call started the work that crashed
+    holds_gil: bool | None = None
+    collecting_garbage: bool = False
+    stack_pointer: Address | None = None
+    program_counter: Address | None = None
+
+
+class CppException(Record):
+    """A C++ exception that was thrown before the death, caught or not."""
+
+    type: str
+    thread: int
+    seconds_before: float
+    message: str | None = None
+    frames: tuple[Frame, ...] = ()
+
+
+# ------------------------------------------------------------------------------------ address space
+
+
+class Mapping(Record):
+    start: Address
+    end: Address
+    permissions: str  # "r-xp"
+    offset: int = 0
+    path: str | None = None  # None for anonymous memory; "[stack]" and the like as in /proc
+
+
+class FileState(Record):
+    """A mapped file as it was on disk when the process stopped."""
+
+    path: str
+    size: int | None = None
+    modified: float | None = None
+    mapped_end: int = 0  # highest file offset that is mapped
+    state: Literal["same", "shorter than mapped", "deleted", "replaced", "missing"] = "same"
+    disk_free: int | None = None  # bytes left in its file system
+
+
+class Library(Record):
+    """A native library in the process."""
+
+    path: str
+    start: Address
+    build_id: str | None = None
+
+
+# ----------------------------------------------------------------------------------- memory, limits
+
+
+class MemoryUse(Record):
+    """Sizes in bytes."""
+
+    rss_anonymous: int | None = None
+    rss_shared: int | None = None
+    rss: int | None = None
+    rss_peak: int | None = None
+    virtual: int | None = None
+    virtual_peak: int | None = None
+    swap: int | None = None
+    threads: int | None = None
+    open_files: int | None = None
+
+
+class Limit(Record):
+    """A resource limit; None means unlimited."""
+
+    soft: int | None
+    hard: int | None
+
+
+class CgroupState(Record):
+    """Limits and counters of the control group; the tightest limit up the tree counts."""
+
+    version: Literal[1, 2]
+    path: str
+    memory_limit: int | None = None
+    memory_used: int | None = None
+    memory_peak: int | None = None
+    memory_failures: int | None = None  # how often the limit was hit
+    oom_kills: int | None = None
+    pids_limit: int | None = None
+    pids_used: int | None = None
+    pids_failures: int | None = None
+
+
+class MachineState(Record):
+    memory_total: int | None = None
+    memory_available: int | None = None
+    shm_size: int | None = None
+    shm_free: int | None = None
+    cpus: int | None = None
+    cpu_model: str | None = None
+    cpu_flags: tuple[str, ...] = ()
+    kernel: str | None = None
+    distribution: str | None = None
+
+
+class Sample(Record):
+    """One point of the memory timeline."""
+
+    seconds: float  # since the start
+    rss_anonymous: int | None = None
+    rss: int | None = None
+    cgroup_used: int | None = None
+    threads: int | None = None
+
+
+# -------------------------------------------------------------------------------- program and output
+
+
+class Package(Record):
+    name: str
+    version: str
+
+
+class PythonInfo(Record):
+    version: str | None = None
+    executable: str | None = None
+    prefix: str | None = None
+    packages: tuple[Package, ...] = ()
+
+
+class Program(Record):
+    """What was started. Arguments and environment are redacted unless the user asked otherwise."""
+
+    command: tuple[str, ...] = ()
+    directory: str | None = None
+    executable: str | None = None
+    environment: dict[str, str] = {}
+    redacted: bool = True
+    python: PythonInfo | None = None
+
+
+class Output(Record):
+    """The last of what the process wrote; None where it could not be seen."""
+
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+# ------------------------------------------------------------------------------------------ the whole
+
+
+class Crash(Record):
+    """One process that died or hung, and the related ones in `children`."""
+
+    outcome: Outcome
+    method: CaptureMethod
+    pid: int | None = None
+    parent_pid: int | None = None
+    time: float | None = None  # of the end, seconds since 1970
+    seconds: float | None = None  # how long it ran
+    exiting: bool | None = None  # it had begun to shut down
+    program: Program = Program()
+    fault: Fault | None = None
+    also_faulted: tuple[Fault, ...] = ()  # other threads that crashed at the same time
+    threads: tuple[Thread, ...] = ()  # the crashed one first
+    exceptions: tuple[CppException, ...] = ()  # latest first
+    abort_message: str | None = None  # what glibc said before it aborted
+    mappings: tuple[Mapping, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    files: tuple[FileState, ...] = ()  # mapped data files, and libraries that changed on disk
+    memory: MemoryUse | None = None
+    limits: dict[str, Limit] = {}
+    cgroup_before: CgroupState | None = None
+    cgroup: CgroupState | None = None
+    machine: MachineState | None = None
+    timeline: tuple[Sample, ...] = ()
+    output: Output = Output()
+    kernel_log: tuple[str, ...] = ()
+    handed_on: tuple[str, ...] = ()  # signals that were sent to faultlens for the program: "SIGTERM from process 7"
+    children: tuple[Crash, ...] = ()
+    gaps: tuple[str, ...] = ()  # what could not be recorded, and why
+
+    @property
+    def crashed_thread(self) -> Thread | None:
+        return next((thread for thread in self.threads if thread.crashed), None)
+
+    @property
+    def launching_thread(self) -> Thread | None:
+        """The thread whose Python code led to the crash: often not the one that crashed."""
+        return next((thread for thread in self.threads if thread.launched), None)
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+
+def encode_address(value: Any) -> Any:
+    if isinstance(value, Address):
+        return hex(value)
+    raise NotImplementedError(type(value))
+
+
+def decode_address(kind: type, value: Any) -> Any:
+    if kind is Address and isinstance(value, str):
+        number = int(value, 16)
+        if 0 <= number < 1 << 64:
+            return Address(number)
+    raise ValueError(f"not an address: {value!r}")
+
+
+def address_schema(kind: type) -> dict[str, Any]:
+    if kind is Address:
+        return {"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"}
+    raise NotImplementedError(kind)

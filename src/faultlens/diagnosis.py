@@ -1,0 +1,42 @@
+"""What the facts of a crash mean: ranked causes with their proof, causes ruled out, and fixes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from faultlens.crash import Record
+
+
+class Location(Record):
+    """A line of the user's own code."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Evidence(Record):
+    fact: str
+    source: str  # where the fact was read: "siginfo", "/proc/PID/maps", "cgroup counter"
+
+
+class Fix(Record):
+    title: str
+    detail: str = ""
+    grade: Literal["safe", "needs thought"] = "needs thought"
+
+
+class Diagnosis(Record):
+    cause: str  # slug of the catalogue
+    code: str  # stable: "FL101"
+    confidence: float
+    title: str
+    location: Location | None = None
+    op: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+
+
+class RuledOut(Record):
+    cause: str
+    because: str

@@ -1,0 +1,49 @@
+"""How sizes, durations and counts are said in words."""
+
+from __future__ import annotations
+
+import time
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def size(count: int) -> str:
+    value = float(count)
+    unit = 0
+    while value >= 1023.5 and unit < len(_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    digits = 0 if unit == 0 or value >= 99.95 else 1
+    return f"{value:.{digits}f}".removesuffix(".0") + " " + _UNITS[unit]
+
+
+def duration(seconds: float) -> str:
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return _two(minutes, "min", rest, "s")
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return _two(hours, "h", minutes, "min")
+    days, hours = divmod(hours, 24)
+    return _two(days, "d", hours, "h")
+
+
+def moment(seconds: float | None) -> str:
+    """A time since 1970 as the clock on the wall shows it; nothing for one that no clock shows."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds is not None else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 thread", "1,024 threads"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"

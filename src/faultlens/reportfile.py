@@ -1,0 +1,71 @@
+"""The report: one JSON document with the outcome, the diagnoses and the whole Crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from faultlens.crash import Crash, Outcome, address_schema, decode_address, encode_address
+from faultlens.diagnosis import Diagnosis, RuledOut
+from faultlens.errors import FaultlensError
+
+SCHEMA_VERSION = 1
+MAX_REPORT_BYTES = 256 << 20  # a report of a large TensorFlow process has 1 to 3 MB
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    outcome: Outcome
+    crash: Crash
+    diagnoses: tuple[Diagnosis, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    schema: int = SCHEMA_VERSION
+
+
+def to_json(report: Report) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(report, enc_hook=encode_address), indent=1)
+
+
+def from_json(data: bytes, name: str = "the report") -> Report:
+    version = _schema_version(data, name)
+    if version != SCHEMA_VERSION:
+        raise FaultlensError(
+            f"{name} has schema version {version}; this faultlens reads version {SCHEMA_VERSION}.",
+            "Read it with the faultlens release that wrote it.",
+        )
+    try:
+        return msgspec.json.decode(data, type=Report, dec_hook=decode_address)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise FaultlensError(
+            f"{name} is damaged: {error}.", "Capture the crash again, or take another copy of the file."
+        ) from error
+
+
+def read(path: Path) -> Report:
+    try:
+        if path.stat().st_size > MAX_REPORT_BYTES:
+            raise FaultlensError(f"{path} is too large to be a report.", "Name the report.json of a crash folder.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise FaultlensError(
+            f"Cannot read {path}: {error.strerror}.", "`faultlens show --list` names the reports there are."
+        ) from error
+    return from_json(data, str(path))
+
+
+def json_schema() -> dict[str, Any]:
+    return msgspec.json.schema(Report, schema_hook=address_schema)
+
+
+class _Version(msgspec.Struct):
+    schema: int
+
+
+def _schema_version(data: bytes, name: str) -> int:
+    try:
+        return msgspec.json.decode(data, type=_Version).schema
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise FaultlensError(
+            f"{name} is not a faultlens report: {error}.", "Name a report.json written by `faultlens run`."
+        ) from error
