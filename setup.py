@@ -20,7 +20,7 @@ setup(
             "faultlens.capture.agent.libfaultlens_agent",
             sources=["src/faultlens/capture/agent/agent.c"],
             depends=["src/faultlens/capture/agent/agent.h"],
-            extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-fexceptions", "-Wall", "-Wextra"],
+            extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over
         )

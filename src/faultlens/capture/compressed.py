@@ -23,16 +23,18 @@ RESERVE = 256 << 20  # disk space that is left to others
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
-    b"\x04\x22\x4d\x18": lambda file: lz4.frame.LZ4FrameFile(file),
-    b"\xfd7zXZ\x00": lambda file: lzma.LZMAFile(file),
+    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(
+        file, read_across_frames=True
+    ),
+    b"\x04\x22\x4d\x18": lz4.frame.LZ4FrameFile,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
 _DAMAGE = (OSError, EOFError, RuntimeError, ValueError, lzma.LZMAError, zstandard.ZstdError)
 
 
 @contextmanager
 def plain_core(path: Path) -> Iterator[Path]:
-    """A path where the core can be read plainly; a temporary file that goes away afterwards if it was packed."""
+    """Where the core can be read plainly: a temporary file, removed afterwards, if it was packed."""
     opener = _opener(path)
     if opener is None:
         yield path
@@ -58,7 +60,8 @@ def _opener(path: Path) -> Callable[[IO[bytes]], Any] | None:
         ) from error
     except PermissionError as error:
         raise FaultlensError(
-            f"{path} may not be read by this user.", "A core belongs to the user whose program died: use sudo."
+            f"{path} may not be read by this user.",
+            "A core belongs to the user whose program died: use sudo.",
         ) from error
     except (OSError, ValueError) as error:
         raise FaultlensError(f"Cannot read {path}: {error}.", "Name a core file.") from error
@@ -66,8 +69,8 @@ def _opener(path: Path) -> Callable[[IO[bytes]], Any] | None:
 
 
 def _unpack(source: Any, target: Any, path: Path) -> None:
-    """Copies with holes for zeros. A stream that ends early is used as far as it goes, like a cut-off core."""
-    written, end = 0, 0
+    """Copies with holes for zeros. A stream that ends early counts as far as it goes, like a cut-off core."""
+    end = 0
     limit: int | None = None
     while limit is None or end < limit:
         try:
@@ -82,7 +85,6 @@ def _unpack(source: Any, target: Any, path: Path) -> None:
             piece = chunk[start : start + HOLE]
             if piece.count(0) < len(piece):
                 os.pwrite(target.fileno(), piece, end + start)
-                written += len(piece)
         end += len(chunk)
         _check_room(target.fileno(), path)
     if not end:

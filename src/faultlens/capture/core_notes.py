@@ -1,4 +1,4 @@
-"""The notes of a core file: threads with their registers, the signal, the mapped files, the auxiliary vector."""
+"""The notes of a core file: threads and registers, the signal, the mapped files, the auxiliary vector."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ def fetched_core(target: str) -> Iterator[Path]:
             ) from error
         except subprocess.TimeoutExpired as error:
             raise FaultlensError(
-                f"coredumpctl took longer than {SECONDS} s.", "Save the core yourself: coredumpctl dump -o core."
+                f"coredumpctl took longer than {SECONDS} s.",
+                "Save the core yourself: coredumpctl dump -o core.",
             ) from error
         if done.returncode != 0 or not core.exists():
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].rstrip(".")

@@ -1,7 +1,7 @@
 """What a program was started with: its arguments and environment, from the top of its first stack.
 
-The kernel puts there, going up: argc, argv, a null word, envp, a null word, the auxiliary vector, and then the
-strings that argv and envp point to.
+The kernel puts there, going up: argc, argv, a null word, envp, a null word, the auxiliary vector, and then
+the strings that argv and envp point to.
 """
 
 from __future__ import annotations

@@ -11,14 +11,15 @@ import time
 from msgspec.structs import replace
 
 from faultlens.capture import process, siginfo, stacks, without_ptrace
+from faultlens.capture.agent import LIBRARY
 from faultlens.capture.abort_message import abort_message
-from faultlens.capture.death import Death
+from faultlens.capture.death import Death, RawThrow
 from faultlens.capture.fault import build_fault
 from faultlens.capture.freeze import Freeze, thread_ids
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.capture.memory import ProcessMemory
 from faultlens.capture.symbols import demangle, native_frames
-from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Mapping, Outcome, Thread
+from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import machine_state
 from faultlens.environment.packages import find_python
@@ -119,6 +120,7 @@ def _threads(
         threads.append(
             replace(
                 thread,
+                frames=_without_agent(thread.frames),
                 name=process.thread_name(death.pid, tid),
                 stack_pointer=_address(registers, "rsp"),
                 program_counter=_address(registers, "rip"),
@@ -131,15 +133,25 @@ def _exceptions(death: Death, mappings: tuple[Mapping, ...]) -> tuple[CppExcepti
     now = time.time()
     return tuple(
         CppException(
-            type=demangle(raw.type),
+            type=demangle(f"_ZTS{raw.type}").removeprefix("typeinfo name for "),
             message=raw.message or None,
             thread=raw.thread,
             seconds_before=round(max(now - raw.time, 0.0), 3),
-            # A return address stands behind its call, which may be the last instruction of the function.
-            frames=native_frames((address - 1 for address in raw.frames), mappings),
+            frames=_throwing_frames(raw, mappings),
         )
         for raw in death.throws
     )
+
+
+def _throwing_frames(raw: RawThrow, mappings: tuple[Mapping, ...]) -> tuple[Frame, ...]:
+    # A return address stands behind its call, which may be the last instruction of the function.
+    frames = native_frames((address - 1 for address in raw.frames), mappings)
+    return _without_agent(frames)
+
+
+def _without_agent(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The functions that the agent wraps would stand on the stack twice."""
+    return tuple(frame for frame in frames if frame.library != str(LIBRARY))
 
 
 def _address(registers: dict[str, int], name: str) -> Address | None:

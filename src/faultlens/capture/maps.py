@@ -104,7 +104,9 @@ class _Image(NamedTuple):
 
 
 def _file_state(path: str, parts: Sequence[Mapping], deleted: bool, image: _Image | None) -> FileState | None:
-    mapped_end = max(part.offset + part.end - part.start for part in parts)
+    # The loader leaves inaccessible gaps between the segments of a library, which reach beyond its file.
+    usable = [part for part in parts if not part.permissions.startswith("---")]
+    mapped_end = max((part.offset + part.end - part.start for part in usable), default=0)
     try:
         status = Path(path).stat()
     except (OSError, ValueError):

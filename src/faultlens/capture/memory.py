@@ -67,6 +67,13 @@ class CoreMemory:
             size -= len(part)
         return b"".join(parts)
 
+    def distrust(self, path: str) -> None:
+        """The file is not what the program had mapped: read nothing from it any more."""
+        file = self._files.get(path)
+        self._files[path] = None
+        if file is not None:
+            os.close(file)
+
     def close(self) -> None:
         for file in self._files.values():
             if file is not None:

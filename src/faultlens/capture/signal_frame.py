@@ -2,7 +2,8 @@
 
 faulthandler, and most handlers that print something, end by raising the signal a second time: the kernel then
 reports SI_TKILL without an address. The first report is still on the stack, in the frame the kernel built to
-call the handler (struct rt_sigframe), with siginfo, registers, trap number and cr2.
+call the handler (struct rt_sigframe): registers, trap number, error code and cr2. siginfo is in it only for
+handlers with SA_SIGINFO, which faulthandler's is not; for the others it follows from the trap.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from faultlens.crash import Mapping
 MAX_SCAN = 1 << 20
 
 # struct rt_sigframe: pretcode, ucontext (flags, link, stack, sigcontext, sigmask), siginfo
-_PRETCODE = struct.Struct("<Q")
+_WORD = struct.Struct("<Q")
 _UC_FLAGS = 8
 _SIGCONTEXT = 48
 _CS = 192
@@ -33,37 +34,56 @@ _NAMES = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rdi", "rsi", "rbp", "rbx", "rdx", "rax", "rcx"),
     *("rsp", "rip", "eflags", "cs", "gs", "fs", "ss", "err", "trapno", "oldmask", "cr2"),
 )
+_FATAL = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
+_SENT = frozenset({siginfo.SI_USER, siginfo.SI_QUEUE, siginfo.SI_TKILL})
 _USER_CS = struct.pack("<HHH", 0x33, 0, 0)  # __USER_CS, then gs and fs
 
+_EFLAGS_ALWAYS = 0x202  # the reserved bit, and interrupts allowed
 _SIGRETURN = bytes.fromhex("48c7c00f0000000f05")  # mov $15,%rax; syscall
-_FATAL = frozenset(
-    {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
-)
+_SYSCALL = bytes.fromhex("0f05")
+_SIGINFO_HEAD = struct.Struct("<iiiiQ")  # si_signo, si_errno, si_code, padding, si_addr
+
+# x86 trap -> signals it may become; trap 0 is a division by zero, and what a thread shows that never faulted.
+_SIGNALS_OF_TRAP = {
+    0: (signal.SIGFPE,),
+    1: (signal.SIGTRAP,),
+    3: (signal.SIGTRAP,),
+    6: (signal.SIGILL,),
+    11: (signal.SIGBUS,),
+    12: (signal.SIGBUS,),
+    13: (signal.SIGSEGV,),
+    14: (signal.SIGSEGV, signal.SIGBUS),
+    16: (signal.SIGFPE,),
+    17: (signal.SIGBUS,),
+    19: (signal.SIGFPE,),
+}
 _LAST_TRAP = 32
+_TRAP_DIVIDE, _TRAP_OPCODE, _TRAP_PAGE_FAULT, _TRAP_ALIGNMENT = 0, 6, 14, 17
 
 
 def recover(
-    memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]
+    memory: Memory, stack_pointer: int, mappings: Sequence[Mapping], last_siginfo: bytes
 ) -> tuple[bytes, dict[str, int]] | None:
-    """siginfo and registers (with trapno, err and cr2) of the fault a handler was called for, if any.
+    """siginfo and registers (with trapno, err and cr2) of the signal a handler was called for, if any.
 
-    The innermost fault counts; a frame of a signal that was sent is taken only when there is no fault.
+    `last_siginfo` is that of the signal raised last. The innermost true fault counts; a frame of a signal
+    that was sent, as by abort(), is taken when there is none.
     """
     sent = None
-    for info, registers in _frames(memory, stack_pointer, mappings):
+    for frame in _frames(memory, stack_pointer, mappings):
+        registers = dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
+        info = _siginfo(frame, registers, memory, mappings, last_siginfo)
         if siginfo.parse(info).is_fault:
             return info, registers
         sent = sent or (info, registers)
     return sent
 
 
-def _frames(
-    memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]
-) -> Iterator[tuple[bytes, dict[str, int]]]:
+def _frames(memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]) -> Iterator[bytes]:
+    """What looks like a signal frame in every respect, innermost first."""
     mapping = find(mappings, stack_pointer)
     if mapping is None:
         return
-    # A handler may have been called on an alternate stack, whose frame then ends at the stack's very top.
     stack = memory.read(stack_pointer, min(MAX_SCAN, mapping.end - stack_pointer))
     position = stack.find(_USER_CS)
     while position >= 0:
@@ -72,23 +92,19 @@ def _frames(
         if start >= 0 and (stack_pointer + start) % 16 == 8:
             frame = stack[start : start + _FRAME_SIZE]
             if len(frame) == _FRAME_SIZE and _is_signal_frame(frame, memory, mappings):
-                registers = dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
-                yield frame[_SIGINFO:], registers
+                yield frame
         position = stack.find(_USER_CS, position + 1)
 
 
 def _is_signal_frame(frame: bytes, memory: Memory, mappings: Sequence[Mapping]) -> bool:
     registers = dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
-    number, errno, code = struct.unpack_from("<iii", frame, _SIGINFO)
-    (flags,) = struct.unpack_from("<Q", frame, _UC_FLAGS)
-    plausible = (
-        number in _FATAL
-        and errno == 0
-        and -64 < code <= siginfo.SI_KERNEL
-        and flags & ~_UC_FLAGS_KNOWN == 0
+    (flags,) = _WORD.unpack_from(frame, _UC_FLAGS)
+    return (
+        flags & ~_UC_FLAGS_KNOWN == 0
         and registers["trapno"] < _LAST_TRAP
+        and registers["eflags"] & _EFLAGS_ALWAYS == _EFLAGS_ALWAYS
+        and _returns_to_kernel(_WORD.unpack_from(frame)[0], memory, mappings)
     )
-    return plausible and _returns_to_kernel(_PRETCODE.unpack_from(frame)[0], memory, mappings)
 
 
 def _returns_to_kernel(address: int, memory: Memory, mappings: Sequence[Mapping]) -> bool:
@@ -97,3 +113,46 @@ def _returns_to_kernel(address: int, memory: Memory, mappings: Sequence[Mapping]
         return code == _SIGRETURN
     mapping = find(mappings, address)  # a core read on another machine has no code to look at
     return mapping is not None and "x" in mapping.permissions
+
+
+def _siginfo(
+    frame: bytes,
+    registers: dict[str, int],
+    memory: Memory,
+    mappings: Sequence[Mapping],
+    last_siginfo: bytes,
+) -> bytes:
+    written = frame[_SIGINFO:]
+    number, errno, code, _, _ = _SIGINFO_HEAD.unpack_from(written)
+    signals = _SIGNALS_OF_TRAP.get(registers["trapno"], ())
+    if errno == 0 and (
+        (number in signals and 0 < code <= siginfo.SI_KERNEL) or (number in _FATAL and code in _SENT)
+    ):
+        return written
+    last = siginfo.parse(last_siginfo).number
+    # A thread that sends itself a signal gets it on its way out of the system call.
+    was_sent = memory.read(registers["rip"] - len(_SYSCALL), len(_SYSCALL)) == _SYSCALL
+    if last in signals and not was_sent:
+        head = _SIGINFO_HEAD.pack(last, 0, *_code_and_address(last, registers, mappings))
+        return head.ljust(siginfo.SIGINFO_SIZE, b"\0")
+    return last_siginfo
+
+
+def _code_and_address(
+    number: int, registers: dict[str, int], mappings: Sequence[Mapping]
+) -> tuple[int, int, int]:
+    """si_code, padding and si_addr as the kernel chooses them for a trap."""
+    trap = registers["trapno"]
+    if trap == _TRAP_PAGE_FAULT:
+        if number == signal.SIGBUS:
+            return siginfo.BUS_ADRERR, 0, registers["cr2"]
+        is_mapped = find(mappings, registers["cr2"]) is not None
+        return siginfo.SEGV_ACCERR if is_mapped else siginfo.SEGV_MAPERR, 0, registers["cr2"]
+    by_trap = {
+        _TRAP_DIVIDE: siginfo.FPE_INTDIV,
+        _TRAP_OPCODE: siginfo.ILL_ILLOPN,
+        _TRAP_ALIGNMENT: siginfo.BUS_ADRALN,
+    }
+    if trap in by_trap:
+        return by_trap[trap], 0, registers["rip"]
+    return siginfo.SI_KERNEL, 0, 0

@@ -23,7 +23,7 @@ def scan_stack(
     for (word,) in struct.iter_unpack("<Q", _stack(memory, stack_pointer, mappings)):
         if len(addresses) <= MAX_FRAMES and word not in addresses and _follows_call(word, memory, mappings):
             addresses.append(word)
-    first, *others = native_frames(addresses, mappings)
+    first, *others = native_frames(addresses, mappings, interrupted=True)
     guesses = (
         Frame(
             kind="native",

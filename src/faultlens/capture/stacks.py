@@ -207,8 +207,10 @@ def _since_fault(native: list[Frame], program_counter: int | None) -> list[Frame
     """The stack without the signal handlers that were called for the fault."""
     if program_counter is None:
         return native
-    index = next((i for i, frame in enumerate(native) if frame.address == program_counter), 0)
-    return native[index:]
+    matches = [index for index, frame in enumerate(native) if frame.address == program_counter]
+    # A handler that raises the signal of abort() again stands at the same instruction as abort() itself.
+    called = [index for index in matches if index and native[index - 1].function == "__restore_rt"]
+    return native[next(iter(called or matches), 0) :]
 
 
 def _bounded(frames: list[Frame]) -> list[Frame]:

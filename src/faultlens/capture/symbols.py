@@ -26,22 +26,31 @@ class Symbol(NamedTuple):
     exact: bool  # the address lies inside the function; otherwise the name is only the nearest one before
 
 
-def native_frames(addresses: Iterable[int], mappings: Sequence[Mapping]) -> tuple[Frame, ...]:
-    """Frames for code addresses, each library's table read once for all of them."""
-    places = {address: locate(mappings, address) for address in addresses}
-    by_library: dict[str, list[Place]] = {}
-    for place in places.values():
+def native_frames(
+    addresses: Sequence[int], mappings: Sequence[Mapping], interrupted: bool = False
+) -> tuple[Frame, ...]:
+    """Frames for return addresses, each library's table read once for all of them.
+
+    `interrupted`: the first address is the instruction that was interrupted.
+    """
+    places = [locate(mappings, address) for address in addresses]
+    # A call that never returns may be the last instruction of its function.
+    back = [0 if interrupted and index == 0 else 1 for index in range(len(places))]
+    wanted: dict[str, set[int]] = {}
+    for place, step in zip(places, back, strict=True):
         if place is not None:
-            by_library.setdefault(place.path, []).append(place)
-    symbols = {path: lookup(path, [p.offset for p in found]) for path, found in by_library.items()}
-    return tuple(_frame(address, place, symbols) for address, place in places.items())
+            wanted.setdefault(place.path, set()).add(place.offset - step)
+    found = {path: lookup(path, offsets) for path, offsets in wanted.items()}
+    return tuple(
+        _frame(address, place, found[place.path].get(place.offset - step) if place else None)
+        for address, place, step in zip(addresses, places, back, strict=True)
+    )
 
 
 def lookup(path: str, offsets: Iterable[int], exported_only: bool = False) -> dict[int, Symbol]:
     """The symbols at offsets from the beginning of the library's image; nothing for those without one."""
     try:
         with _Image(path) as image:
-            # A return address behind a call that never returns may be the first byte of the next function.
             return image.lookup(sorted(set(offsets)), exported_only)
     except (OSError, ValueError, struct.error):
         return {}
@@ -72,8 +81,7 @@ def demangle(name: str) -> str:
     return function(name) if function else name
 
 
-def _frame(address: int, place: Place | None, symbols: dict[str, dict[int, Symbol]]) -> Frame:
-    symbol = symbols[place.path].get(place.offset) if place else None
+def _frame(address: int, place: Place | None, symbol: Symbol | None) -> Frame:
     return Frame(
         kind="native",
         function=symbol.name if symbol else "??",

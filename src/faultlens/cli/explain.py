@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-COREDUMPCTL = "coredumpctl"
 DESCRIPTION = """\
 Explain a core file, plain or packed (.gz, .zst, .lz4). `coredumpctl` takes the latest one that
 systemd kept, `coredumpctl:MATCH` the latest for a process id or program."""
@@ -45,14 +44,13 @@ def explain(arguments: argparse.Namespace) -> int:
 
 
 def _read(core: str, executable: Path | None) -> Crash:
+    from faultlens.capture.coredumpctl import fetched_core, is_coredumpctl
     from faultlens.capture.corefile import read_core
 
-    source, _, match = core.partition(":")
-    if source == COREDUMPCTL and not Path(core).exists():
-        from faultlens.capture.coredumpctl import read_coredumpctl
-
-        return read_coredumpctl(match or None, executable)
-    return read_core(Path(core), executable)
+    if not is_coredumpctl(core):
+        return read_core(Path(core), executable)
+    with fetched_core(core) as path:
+        return read_core(path, executable)
 
 
 def _save(report: Report) -> Path | None:

@@ -57,17 +57,15 @@ def _list(json_target: str | None) -> int:
 def _print(entries: list[Entry]) -> None:
     from rich.text import Text
 
-    from faultlens.report.page import QUIET, words
+    from faultlens.report.page import QUIET, print_line, words, wrap
     from faultlens.report.quantities import moment
     from faultlens.store.folder import home
 
     console = output.console(sys.stdout)
     if not entries:
-        console.print(words(f"There are no reports in {home()} yet; `faultlens run` writes them."))
+        print_line(console, words(f"There are no reports in {home()} yet; `faultlens run` writes them."))
     for entry in entries:
         head = Text.assemble((entry.id, "bold"), "  ", (moment(entry.time).ljust(16), QUIET), "  ")
-        room = max(console.width - len(head), 30)
-        for line in words(entry.headline).wrap(console, room, overflow="ignore"):
-            line.rstrip()
-            console.print(Text.assemble(head, line), no_wrap=True, overflow="ignore", crop=False)
+        for line in wrap(words(entry.headline), max(console.width - len(head), 30)):
+            print_line(console, Text.assemble(head, line))
             head = Text(" " * len(head))

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from faultlens.crash import CgroupState, Crash, Fault, Limit
-from faultlens.report.page import QUIET, Section, fixed, pairs, words
+from faultlens.report.page import PATH_LIMIT, QUIET, Section, fixed, pairs, unbroken, words
 from faultlens.report.quantities import count, duration, size
 from faultlens.report.safe_text import last_lines, one_line
 from faultlens.report.sparkline import sparkline
-from faultlens.report.threads import stack
+from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words, mapping_at
 
-_REGISTERS_PER_ROW = 3
+_REGISTER_WIDTH = 27
 _OUTPUT_LINES = 40
 _BYTES_IN_CGROUP = frozenset({"memory_limit", "memory_used", "memory_peak"})
 _COUNTED = frozenset({"RLIMIT_CPU", "RLIMIT_NPROC", "RLIMIT_NOFILE"})
@@ -25,14 +25,14 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     if crash.fault:
         yield Section("signal", _signal(crash.fault, crash))
         yield Section("code", _code(crash.fault, width), spaced=False)
-        yield Section("register", _registers(crash.fault))
+        yield Section("register", _registers(crash.fault, width))
     for fault in crash.also_faulted:
         yield Section("also", [words(f"thread {fault.thread}: {fault_in_words(fault, crash)}")])
     for index, thread in enumerate(crash.threads):
-        yield Section("threads" if index == 0 else "", stack(thread, crash, width, folded=False))
+        yield Section("threads" if index == 0 else "", whole_stack(thread, crash))
     yield Section("maps", _mappings(crash))
     yield Section("files", _files(crash), spaced=False)
-    yield Section("library", [words(f"{lib.path}  {lib.build_id or ''}") for lib in crash.libraries])
+    yield Section("library", _libraries(crash))
     yield Section("usage", _usage(crash, width))
     yield Section("time", _timeline(crash, width), spaced=False)
     yield Section("limits", pairs([(name, _limit(name, crash.limits[name])) for name in crash.limits], width))
@@ -82,10 +82,11 @@ def _code(fault: Fault, width: int) -> list[Text]:
     return pairs(facts, width)
 
 
-def _registers(fault: Fault) -> list[Text]:
-    cells = [f"{name:>6} {value:#018x}" for name, value in fault.registers.items()]
-    starts = range(0, len(cells), _REGISTERS_PER_ROW)
-    return [fixed(words(" ".join(cells[start : start + _REGISTERS_PER_ROW]))) for start in starts]
+def _registers(fault: Fault, width: int) -> list[Text]:
+    cells = [f"{name:<7}{value:#018x}" for name, value in fault.registers.items()]
+    per_row = max(width // _REGISTER_WIDTH, 1)
+    rows = (cells[start : start + per_row] for start in range(0, len(cells), per_row))
+    return [unbroken(words("  ".join(row))) for row in rows]
 
 
 def _mappings(crash: Crash) -> list[Text]:
@@ -119,6 +120,13 @@ def _files(crash: Crash) -> list[Text]:
         facts += [f"{size(file.disk_free)} free on its disk"] if file.disk_free is not None else []
         rows.append(words(f"{file.path}: {', '.join(facts) or 'same'}"))
     return rows
+
+
+def _libraries(crash: Crash) -> list[Text]:
+    return [
+        unbroken(words(library.path, limit=PATH_LIMIT), words(f"  {library.build_id or ''}", QUIET))
+        for library in crash.libraries
+    ]
 
 
 def _usage(crash: Crash, width: int) -> list[Text]:

@@ -16,8 +16,14 @@ _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a fu
 _NOTEBOOK_CELL = "<ipython-input"
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
 
+# Namespaces that say nothing to a reader.
+_INLINE_NAMESPACE = re.compile(r"\(anonymous namespace\)::|\b(?:lts_\d+|__cxx11|__\d+)::")
+
 # Kernels are what an expert looks for in a stack of TensorFlow.
 _KERNEL = re.compile(r"::Compute(?:Async)?(?:\(|$)")
+
+# Layers that pass a call on: what the user called lies further in.
+_PASSES_ON = re.compile(r"/(?:tensorflow/python/(?:eager/|util/)|keras/(?:src/)?utils/traceback_utils)")
 
 # What runs between the decision to abort and the death; never the place of interest.
 _DYING = frozenset({
@@ -26,9 +32,9 @@ _DYING = frozenset({
     "__stack_chk_fail", "__fortify_fail", "__chk_fail", "std::terminate", "__cxxabiv1::__terminate",
     "__gnu_cxx::__verbose_terminate_handler", "__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
 })  # fmt: skip
+_LOGGING = re.compile(r"^(?:absl|tsl|tensorflow|google)::.*\bLogMessage")
 _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
 
-_INNERMOST_SHOWN = 3
 _SMALLEST_FOLD = 3  # two frames take hardly more room than the line that says they are folded
 _NAMES_SHOWN = 3
 
@@ -71,21 +77,20 @@ def without_dying(frames: Sequence[Frame]) -> Sequence[Frame]:
     """The frames without the innermost ones that only carry out an abort."""
     dying = 0
     for index, frame in enumerate(frames):
-        if frame.kind == "native" and short_function(frame.function) in _DYING:
+        if _is_dying(frame):
             dying = index + 1
         elif not _is_libc(frame):
             break
     return frames[dying:] or frames
 
 
-def fold(frames: Sequence[Frame]) -> list[Frame | Fold]:
-    """The frames for display, innermost first, with long runs of library frames folded."""
+def fold(frames: Sequence[Frame], innermost: int = 3) -> list[Frame | Fold]:
+    """The frames for display, with long runs of library frames folded but for a few innermost ones."""
     rows: list[Frame | Fold] = []
     run: list[Frame] = []
+    called = _called_by_user(frames)
     for index, frame in enumerate(frames):
-        # The frame inside a line of the user's is the function of the library that the user called.
-        called_by_user = index + 1 < len(frames) and is_own(frames[index + 1]) and frame.kind == "python"
-        if index < _INNERMOST_SHOWN or is_own(frame) or called_by_user or is_kernel(frame):
+        if index < innermost or index in called or is_own(frame) or is_kernel(frame):
             rows += _folded(run)
             rows.append(frame)
             run = []
@@ -120,7 +125,7 @@ def short_function(name: str) -> str:
     """A C++ function without its parameters and template arguments; other names as they are."""
     kept: list[str] = []
     depth = 0
-    name = name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator{}")
+    name = _INLINE_NAMESPACE.sub("", name).replace("operator()", "operator{}")
     for character in re.sub(r"operator([<>]{1,2}=?|->|<=>)", "operator", name):
         if character == "(" and depth == 0 and kept:
             break
@@ -135,13 +140,30 @@ def short_function(name: str) -> str:
     short = "".join(kept).strip()
     if "operator" not in short:
         short = short.rpartition(" ")[2]  # a template's return type, "non-virtual thunk to"
-    return short.replace("{anonymous}", "(anonymous)").replace("operator{}", "operator()") or name
+    return short.replace("operator{}", "operator()") or name
+
+
+def _called_by_user(frames: Sequence[Frame]) -> set[int]:
+    """Where the functions of libraries are that lines of the user's call."""
+    called = set()
+    for index, frame in enumerate(frames):
+        inner = index - 1
+        while is_own(frame) and inner >= 0 and _PASSES_ON.search(frames[inner].file or ""):
+            inner -= 1
+        if is_own(frame) and inner >= 0 and frames[inner].kind == "python":
+            called.add(inner)
+    return called
 
 
 def _folded(run: list[Frame]) -> list[Frame | Fold]:
     if len(run) < _SMALLEST_FOLD:
         return [*run]
     return [Fold(len(run), tuple(dict.fromkeys(package_of(frame) for frame in run)))]
+
+
+def _is_dying(frame: Frame) -> bool:
+    name = short_function(frame.function)
+    return frame.kind == "native" and (name in _DYING or bool(_LOGGING.match(name)))
 
 
 def _is_libc(frame: Frame) -> bool:

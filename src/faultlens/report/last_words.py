@@ -37,6 +37,9 @@ _ABORTS = re.compile("|".join(_ABORT_LINES))
 _MATTERS = re.compile("|".join(_ABORT_LINES + _FAILURE_LINES))
 _NOISE = re.compile("|".join(_NOISE_LINES))
 _WHAT = re.compile(r"^\s+what\(\):\s*(.*)")
+# "F0000 00:00:1763294400.000213    4242 tensor_shape.cc:587] Check failed: …": only the place and the text
+# say anything.
+_LOG_PREFIX = re.compile(r"^(?:F\d{4} [\d:.]+ +\d+|[-\d]+ [\d:.]+: F) (\S+:\d+)\] (.*)$")
 _TRACEBACK = "Traceback (most recent call last):"
 _TRACEBACK_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
@@ -92,6 +95,5 @@ def python_exception(crash: Crash) -> PythonException | None:
 
 
 def _telling_lines(crash: Crash) -> list[str]:
-    return [
-        line for line in last_lines(crash.output.stderr or "", _LINES_SEARCHED) if not _NOISE.search(line)
-    ]
+    lines = last_lines(crash.output.stderr or "", _LINES_SEARCHED)
+    return [_LOG_PREFIX.sub(r"\2 (\1)", line) for line in lines if not _NOISE.search(line)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -13,6 +15,7 @@ from faultlens.report.safe_text import LINE_LIMIT, one_line, shorten
 LABEL_WIDTH = 8
 GAP = 2
 _NARROWEST = 30
+PATH_LIMIT = 4096
 
 # The few styles there are.
 ALARM = "bold red"
@@ -52,12 +55,13 @@ def unbroken(*parts: Text) -> Text:
     return row
 
 
-def pairs(rows: Sequence[tuple[str, str]], width: int, style: str = "") -> list[Text]:
+def pairs(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
     """Names and values in two columns."""
-    room = min(max((len(one_line(name)) for name, _ in rows), default=0), width // 2)
+    names = [one_line(name) for name, _ in rows]
+    room = min(max(map(len, names), default=0), width // 2)
     return [
-        fixed(words(shorten(one_line(name), room).ljust(room + GAP), QUIET), words(value, style))
-        for name, value in rows
+        unbroken(words(shorten(name, room).ljust(room + GAP), QUIET), words(value, limit=PATH_LIMIT))
+        for name, (_, value) in zip(names, rows, strict=True)
     ]
 
 
@@ -67,38 +71,43 @@ def body_width(console: Console) -> int:
 
 def print_title(console: Console, kind: str, style: str, text: str) -> None:
     lead = Text(f"{kind}: ", style)
-    lines = words(text, "bold", 4 * LINE_LIMIT).wrap(
-        console, max(console.width - len(lead), _NARROWEST), overflow="ignore"
-    )
-    for index, line in enumerate(lines):
-        line.rstrip()
-        _print(console, Text.assemble(lead if index == 0 else Text(" " * len(lead)), line))
+    for line in wrap(words(text, OWN, 4 * LINE_LIMIT), max(console.width - len(lead), _NARROWEST)):
+        print_line(console, Text.assemble(lead, line))
+        lead = Text(" " * len(lead))
 
 
 def print_section(console: Console, section: Section) -> None:
     if not section.rows:
         return
     if section.spaced:
-        _print(console, Text())
+        print_line(console, Text())
     label = Text(section.label.rjust(LABEL_WIDTH) + " " * GAP, LABEL)
     for row in section.rows:
-        for line in _lines(console, row):
-            _print(console, Text.assemble(label, line))
+        for line in _lines(row, body_width(console)):
+            print_line(console, Text.assemble(label, line))
             label = Text(" " * len(label))
 
 
-def _lines(console: Console, row: Text) -> list[Text]:
-    width = body_width(console)
+def wrap(text: Text, width: int) -> list[Text]:
+    """Lines broken between words only: a path that is too long stays whole (rich would cut it)."""
+    breaks = []
+    column = 0
+    for word in re.finditer(r"\S+\s*", text.plain):
+        if column and column + cell_len(word.group().rstrip()) > width:
+            breaks.append(word.start())
+            column = 0
+        column += cell_len(word.group())
+    return list(text.divide(breaks))
+
+
+def _lines(row: Text, width: int) -> list[Text]:
     if not row.no_wrap:
-        lines = list(row.wrap(console, width, overflow="ignore"))
-        for line in lines:
-            line.rstrip()
-        return lines
+        return wrap(row, width)
     if row.overflow == "ellipsis":
         row.truncate(width, overflow="ellipsis")
     return [row]
 
 
-def _print(console: Console, line: Text) -> None:
+def print_line(console: Console, line: Text) -> None:
     line.rstrip()
     console.print(line, no_wrap=True, overflow="ignore", crop=False, highlight=False)

@@ -25,6 +25,7 @@ from faultlens.report.page import (
     ALARM,
     GUTTER,
     OWN,
+    PATH_LIMIT,
     QUIET,
     WARNING,
     Section,
@@ -64,18 +65,17 @@ def render(report: Report, *, verbose: bool = False, console: Console, stored: P
         for section in _diagnosis(diagnosis):
             print_section(console, section)
     print_section(console, Section("not", _ruled_out(report), spaced=False))
-    for section in _summary(crash, width):
+    facts = details.sections if verbose else _stacks
+    for section in (*_summary(crash), *facts(crash, width), _memory(crash)):
         print_section(console, section)
-    if verbose:
-        for section in details.sections(crash, width):
-            print_section(console, section)
     print_section(console, Section("missing", [words(gap, QUIET) for gap in crash.gaps]))
-    print_section(console, Section("report", _stored(stored, verbose), spaced=not crash.gaps))
+    print_section(console, Section("report", _stored(stored, verbose)))
 
 
 def _diagnosis(diagnosis: Diagnosis) -> Iterator[Section]:
     title = words(f"{diagnosis.code} {diagnosis.title}", OWN)
-    yield Section("cause", [Text.assemble(title, words(f"  ({diagnosis.confidence:.0%} sure)", QUIET))])
+    sure = words(f"  ({min(max(diagnosis.confidence, 0.0), 1.0):.0%} sure)", QUIET)
+    yield Section("cause", [Text.assemble(title, sure)])
     yield Section(
         "because",
         [Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in diagnosis.evidence],
@@ -92,22 +92,29 @@ def _ruled_out(report: Report) -> list[Text]:
     return [words(f"{other.cause}: {other.because}", QUIET) for other in report.ruled_out[:_RULED_OUT_SHOWN]]
 
 
-def _summary(crash: Crash, width: int) -> Iterator[Section]:
+def _summary(crash: Crash) -> Iterator[Section]:
     yield Section("fault", _fault(crash))
+    yield Section("because", _killed(crash))
     yield Section("at", _source(crash))
     yield Section("said", _said(crash))
     yield Section("thrown", _thrown(crash))
+    yield Section("children", [words(headline(child)) for child in crash.children])
+
+
+def _stacks(crash: Crash, width: int) -> Iterator[Section]:
     for index, thread in enumerate(shown_threads(crash)):
         yield Section("stack" if index == 0 else "", stack(thread, crash, width))
     yield Section("others", other_threads(crash))
-    memory = memory_in_words(crash)
-    yield Section("memory", [words(memory)] if memory else [])
-    yield Section("children", [words(headline(child)) for child in crash.children], spaced=False)
+
+
+def _memory(crash: Crash) -> Section:
+    line = memory_in_words(crash)
+    return Section("memory", [words(line)] if line else [])
 
 
 def _fault(crash: Crash) -> list[Text]:
     if crash.fault is None:
-        return _killed(crash)
+        return []
     rows = [words(fault_in_words(crash.fault, crash))]
     if crash.also_faulted:
         rows.append(words(f"{count(len(crash.also_faulted), 'other thread')} crashed at the same time"))
@@ -115,7 +122,7 @@ def _fault(crash: Crash) -> list[Text]:
 
 
 def _killed(crash: Crash) -> list[Text]:
-    if crash.outcome.signal != "SIGKILL":
+    if crash.outcome.kind != "signal" or crash.outcome.signal != "SIGKILL":
         return []
     proof = memory_kill(crash)
     if proof is None and no_memory_kill(crash):
@@ -172,4 +179,4 @@ def _stored(stored: Path | None, verbose: bool) -> list[Text]:
     path = str(stored)
     shown = "~" + path[len(home) :] if path.startswith(home + "/") else path
     hint = [] if verbose else [words("`faultlens show -v` tells everything that was recorded", QUIET)]
-    return [unbroken(words(shown, limit=4096)), *hint]
+    return [unbroken(words(shown, limit=PATH_LIMIT)), *hint]

@@ -20,13 +20,17 @@ from faultlens.report.frames import (
     short_function,
     without_dying,
 )
-from faultlens.report.headline import native_place, place, short_path
-from faultlens.report.page import GAP, OWN, QUIET, fixed, unbroken, words
+from faultlens.report.headline import native_place, short_path
+from faultlens.report.page import GAP, OWN, PATH_LIMIT, QUIET, fixed, unbroken, words
 from faultlens.report.quantities import count
 from faultlens.report.safe_text import ELLIPSIS, one_line, shorten
 
 _GROUPS_SHOWN = 6
+_LONGEST_NAME = 26
+_USUAL_FUNCTION = 36
 _INDENT = "  "
+_NO_FRAMES = words(f"{_INDENT}no frames could be read", QUIET)
+_EXTENSION_TAG = re.compile(r"\.cpython-[^.]+(?=\.so)")
 _IN_PACKAGES = re.compile(r"^.*/(?:site-packages|dist-packages|lib(?:64)?/python[\d.]+t?)/")
 
 
@@ -38,32 +42,45 @@ def shown_threads(crash: Crash) -> list[Thread]:
     return list({thread.id: thread for thread in chosen}.values())
 
 
-def stack(thread: Thread, crash: Crash, width: int, *, folded: bool = True) -> list[Text]:
+def stack(thread: Thread, crash: Crash, width: int) -> list[Text]:
     """A title, then one row for each frame or fold, innermost first."""
-    frames = without_dying(thread.frames) if folded else thread.frames
-    rows = fold(frames) if folded else list(frames)
-    functions = [_function(row) for row in rows if isinstance(row, Frame)]
-    room = min(max(map(len, functions), default=0), max(width * 45 // 100, 20))
     title = words(thread_in_words(thread, crash))
-    if not frames:
-        return [title, words(f"{_INDENT}no frames could be read", QUIET)]
+    if not thread.frames:
+        return [title, _NO_FRAMES]
+    # Where the launching thread waits for the crashed one is of no interest.
+    innermost = 1 if thread.launched and not thread.crashed else 3
+    rows = fold(without_dying(thread.frames), innermost)
+    frames = [row for row in rows if isinstance(row, Frame)]
+    longest_place = max(len(_place(frame, crash)) for frame in frames)
+    left = max(width - len(_INDENT) - GAP - longest_place, width * 4 // 10)
+    room = min(max(len(_function(frame)) for frame in frames), left)
     return [title, *(_row(row, crash, room, width) for row in rows)]
 
 
+def whole_stack(thread: Thread, crash: Crash) -> list[Text]:
+    """Every frame, with the whole path or the offset in its library."""
+    rows = [words(thread_in_words(thread, crash))]
+    for frame in thread.frames:
+        place = f"{frame.file or '?'}:{frame.line}" if frame.kind == "python" else _offset(frame)
+        style = OWN if is_own(frame) or is_kernel(frame) else ""
+        name = words(_INDENT + _function(frame).ljust(_USUAL_FUNCTION) + " " * GAP, style)
+        rows.append(unbroken(name, words(place, QUIET, PATH_LIMIT)))
+    return rows if thread.frames else [*rows, _NO_FRAMES]
+
+
 def thread_in_words(thread: Thread, crash: Crash) -> str:
-    """ "thread 'tf_Compute' (4243), which crashed"."""
+    """ "thread 4243 'tf_Compute' (crashed)"."""
     name = thread.python_name or thread.name
-    if is_main(thread, crash):
-        words = "main thread"
-    else:
-        words = f"thread '{name}' ({thread.id})" if name else f"thread {thread.id}"
-    if thread.crashed:
-        words += ", which crashed"
-    if thread.launched and not thread.crashed:
-        words += ", which launched the work"
-    if thread.collecting_garbage:
-        words += ", collecting garbage"
-    return words + (", holds the GIL" if thread.holds_gil else "")
+    number = f"thread {thread.id} '{name}'" if name else f"thread {thread.id}"
+    title = "main thread" if is_main(thread, crash) else number
+    marks = {
+        "crashed": thread.crashed,
+        "launched the work": thread.launched and not thread.crashed,
+        "collecting garbage": thread.collecting_garbage,
+        "holds the GIL": thread.holds_gil,
+    }
+    told = ", ".join(mark for mark, holds in marks.items() if holds)
+    return f"{title} ({told})" if told else title
 
 
 def other_threads(crash: Crash) -> list[Text]:
@@ -71,12 +88,13 @@ def other_threads(crash: Crash) -> list[Text]:
     shown = {thread.id for thread in shown_threads(crash)}
     others = [thread for thread in crash.threads if thread.id not in shown]
     groups = Counter((_kind_of_name(thread), _standing(thread, crash)) for thread in others)
-    room = min(max((len(name) for name, _ in groups), default=0), 24)
+    room = min(max((len(name) for name, _ in groups), default=0), _LONGEST_NAME)
     rows = []
+    most = max(groups.values(), default=1)
+    digits = len(str(most)) if most > 1 else 0
     for (name, standing), number in groups.most_common(_GROUPS_SHOWN):
-        times = words(f"{number} × " if number > 1 else "", QUIET)
-        times.pad_left(5 - len(times))
-        rows.append(fixed(times, words(name.ljust(room + GAP)), words(standing, QUIET)))
+        times = Text(f"{number:>{digits}} × " if number > 1 else " " * (digits and digits + 3), QUIET)
+        rows.append(fixed(times, words(shorten(name, room).ljust(room + GAP)), words(standing, QUIET)))
     rest = len(others) - sum(number for _, number in groups.most_common(_GROUPS_SHOWN))
     return [*rows, words(f"{ELLIPSIS} and {count(rest, 'more thread')}", QUIET)] if rest else rows
 
@@ -88,10 +106,9 @@ def _kind_of_name(thread: Thread) -> str:
 
 
 def _standing(thread: Thread, crash: Crash) -> str:
-    own = next((frame for frame in thread.frames if frame.kind == "python" and is_own(frame)), None)
-    if own:
-        return place(own, crash)
-    frame = next(iter(thread.frames), None)
+    """Its innermost line of the user's own code, else of Python code, else the native function it is in."""
+    python = [frame for frame in thread.frames if frame.kind == "python"]
+    frame = next(filter(is_own, python), None) or next(iter((*python, *thread.frames)), None)
     if frame is None:
         return ""
     return native_place(frame) if frame.kind == "native" else f"{_place(frame, crash)} ({frame.function})"
@@ -102,7 +119,7 @@ def _row(row: Frame | Fold, crash: Crash, room: int, width: int) -> Text:
         return fixed(words(_INDENT + fold_in_words(row), QUIET))
     own = is_own(row)
     style = OWN if own or is_kernel(row) else QUIET
-    name = words(_INDENT + shorten(_function(row), room).ljust(room + GAP), style)
+    name = words(_INDENT + _fitting(_function(row), room).ljust(room + GAP), style)
     where = _place(row, crash)
     if own:  # never cut: people open it
         return unbroken(name, words(where, OWN))
@@ -116,19 +133,42 @@ def _function(frame: Frame) -> str:
     return "?" if frame.approximate or not frame.function else one_line(short_function(frame.function), 120)
 
 
+def _fitting(function: str, room: int) -> str:
+    """The last parts of a qualified name say most."""
+    if len(function) <= room:
+        return function
+    parts = function.split("::")
+    while len(parts) > 1 and len("::".join(parts)) >= room:
+        parts = parts[1:]
+    short = "::".join(parts)
+    return shorten(function if short == function else ELLIPSIS + short, room)
+
+
 def _place(frame: Frame, crash: Crash) -> str:
     if frame.kind == "native":
         return _native(frame, crash)
     path = frame.file or "?"
-    shown = short_path(path, crash) if is_own(frame) else one_line(_IN_PACKAGES.sub("", path), 200)
+    shown = short_path(path, crash) if is_own(frame) else one_line(_in_package(path), 200)
     return f"{shown}:{frame.line}" if frame.line is not None else shown
+
+
+def _in_package(path: str) -> str:
+    """ "tensorflow/…/script_ops.py": the package and the file."""
+    parts = _IN_PACKAGES.sub("", path).split("/")
+    return "/".join(parts if len(parts) <= 3 else [parts[0], ELLIPSIS, parts[-1]])
+
+
+def _offset(frame: Frame) -> str:
+    if not frame.library:
+        return repr(frame.address) if frame.address is not None else "unknown code"
+    return frame.library if frame.offset is None else f"{frame.library}+{frame.offset!r}"
 
 
 def _native(frame: Frame, crash: Crash) -> str:
     if frame.file and frame.line is not None and is_own(frame):
         return f"{short_path(frame.file, crash)}:{frame.line}"
     if not frame.library:
-        return repr(frame.address) if frame.address is not None else "unknown code"
-    name = one_line(PurePosixPath(frame.library).name, 120)
+        return _offset(frame)
+    name = one_line(_EXTENSION_TAG.sub("", PurePosixPath(frame.library).name), 120)
     exact = frame.function and not frame.approximate
     return name if exact or frame.offset is None else f"{name}+{frame.offset!r}"

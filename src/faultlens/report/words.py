@@ -75,7 +75,7 @@ def fault_in_words(fault: Fault, crash: Crash) -> str:
 
 
 def memory_in_words(crash: Crash) -> str | None:
-    """ "1.4 GiB anonymous of 1.5 GiB allowed by the cgroup, peak 1.6 GiB, 34 threads, 120 files open"."""
+    """ "1.4 GiB anonymous of 1.5 GiB allowed by the cgroup, peak RSS 1.6 GiB, 34 threads, 120 files open"."""
     parts = [part for part in (_anonymous(crash), *_counts(crash)) if part]
     return ", ".join(parts) or None
 
@@ -365,7 +365,7 @@ _BY_SIGNAL: dict[str, Callable[[Fault, Crash], str]] = {
 
 def _anonymous(crash: Crash) -> str | None:
     memory = crash.memory
-    words = None
+    words, when = None, ""
     peak = memory.rss_peak if memory else None
     if memory and memory.rss_anonymous is not None:
         words = f"{size(memory.rss_anonymous)} anonymous"
@@ -374,15 +374,15 @@ def _anonymous(crash: Crash) -> str | None:
     else:
         sample = next((s for s in reversed(crash.timeline) if s.rss_anonymous is not None), None)
         if sample and sample.rss_anonymous is not None:
-            words = f"{size(sample.rss_anonymous)} anonymous when last looked at"
-            peak = peak or max(s.rss or 0 for s in crash.timeline)
+            words = f"{size(sample.rss_anonymous)} anonymous"
+            when = " when last looked at"
     if words is None:
         return None
     if crash.cgroup and crash.cgroup.memory_limit is not None:
         words += f" of {size(crash.cgroup.memory_limit)} allowed by the cgroup"
     elif crash.machine and crash.machine.memory_total is not None:
         words += f" of {size(crash.machine.memory_total)} in the machine"
-    return f"{words}, peak {size(peak)}" if peak else words
+    return words + when + (f", peak RSS {size(peak)}" if peak else "")
 
 
 def _counts(crash: Crash) -> list[str]:

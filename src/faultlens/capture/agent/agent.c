@@ -361,27 +361,31 @@ static void *give_alternate_stack(void) {
     return NULL;
 }
 
-static void take_alternate_stack(void **memory) {
-    if (!*memory) return;
+static void take_alternate_stack(void *memory) {
     stack_t stack;
-    if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == *memory) {
+    if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == memory) {
         stack.ss_flags = SS_DISABLE;
         sigaltstack(&stack, NULL);
     }
-    munmap(*memory, alternate_stack_size());
+    munmap(memory, alternate_stack_size());
 }
+
+static pthread_key_t alternate_stack_key; /* its destructor takes the stack back when the thread ends */
 
 struct thread_start {
     void *(*function)(void *);
     void *argument;
 };
 
-static void *thread_main(void *raw) {
-    struct thread_start start = *(struct thread_start *)raw;
-    free(raw);
-    /* Runs on return, pthread_exit and cancellation alike. */
-    __attribute__((cleanup(take_alternate_stack))) void *stack = give_alternate_stack();
-    return start.function(start.argument);
+/* Ends in a tail call: no frame of ours remains on the thread's stack for anybody to see. */
+static void *begin_thread(void *raw) {
+    struct thread_start *start = raw;
+    void *(*function)(void *) = start->function;
+    void *argument = start->argument;
+    free(start);
+    void *stack = give_alternate_stack();
+    if (stack && pthread_setspecific(alternate_stack_key, stack)) take_alternate_stack(stack);
+    return function(argument);
 }
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
@@ -389,7 +393,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     struct thread_start *start = area ? malloc(sizeof *start) : NULL;
     if (!start) return NEXT(pthread_create)(thread, attributes, function, argument);
     *start = (struct thread_start){function, argument};
-    int failed = NEXT(pthread_create)(thread, attributes, thread_main, start);
+    int failed = NEXT(pthread_create)(thread, attributes, begin_thread, start);
     if (failed) free(start);
     return failed;
 }
@@ -474,8 +478,9 @@ struct frame_list {
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *raw) {
     struct frame_list *list = raw;
-    if (list->count == FL_THROW_FRAMES) return _URC_END_OF_STACK;
-    list->frames[list->count++] = _Unwind_GetIP(context);
+    uint64_t address = _Unwind_GetIP(context);
+    if (list->count == FL_THROW_FRAMES || !address) return _URC_END_OF_STACK;
+    list->frames[list->count++] = address;
     return _URC_NO_REASON;
 }
 
@@ -712,7 +717,7 @@ static void __attribute__((constructor)) start_agent(void) {
             give_alternate_stack();
             pthread_atfork(NULL, NULL, forget_crash);
             __atomic_fetch_add(&found->attached, 1, __ATOMIC_RELAXED);
-            area = found;
+            if (pthread_key_create(&alternate_stack_key, take_alternate_stack) == 0) area = found;
         } else {
             munmap(memory, sizeof *area);
         }

@@ -1,0 +1,42 @@
+"""Draws a report as it looks in a terminal: `python tools/picture.py REPORT OUT.svg [-v] [--width N]`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+
+from faultlens import reportfile
+from faultlens.report import terminal
+
+CALM = TerminalTheme(
+    background=(22, 24, 29),
+    foreground=(208, 212, 220),
+    normal=[
+        *((22, 24, 29), (240, 98, 98), (126, 200, 130), (222, 184, 100)),
+        *((98, 150, 220), (186, 140, 220), (100, 190, 200), (208, 212, 220)),
+    ],
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("report", type=Path)
+    parser.add_argument("picture", type=Path)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("--width", type=int, default=100)
+    parser.add_argument("--title", default="faultlens run train.py")
+    options = parser.parse_args()
+    console = Console(
+        file=io.StringIO(), record=True, width=options.width, force_terminal=True, color_system="truecolor"
+    )
+    report = reportfile.read(options.report)
+    terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
+    console.save_svg(str(options.picture), title=options.title, theme=CALM)
+
+
+if __name__ == "__main__":
+    main()
