@@ -10,10 +10,12 @@ from pathlib import Path
 
 PTRACE_GETREGS = 12
 PTRACE_DETACH = 17
+PTRACE_GETSIGINFO = 0x4202
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
 WALL = 0x40000000  # __WALL: wait for threads too
 STOP_TIMEOUT_S = 0.5
+SIGINFO_SIZE = 128
 
 # struct user_regs_struct, <sys/user.h>
 USER_REGS = (
@@ -37,6 +39,12 @@ def registers_of(thread: int) -> dict[str, int]:
     return dict(zip(USER_REGS, (int(value) for value in buffer), strict=True))
 
 
+def siginfo_of(thread: int) -> bytes:
+    buffer = ctypes.create_string_buffer(SIGINFO_SIZE)
+    ptrace(PTRACE_GETSIGINFO, thread, 0, ctypes.addressof(buffer))
+    return buffer.raw
+
+
 def thread_ids(pid: int) -> list[int]:
     try:
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
@@ -50,6 +58,8 @@ class Freeze:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.registers: dict[int, dict[str, int]] = {}
+        # Threads that were stopped while a signal was on its way to them, with its siginfo.
+        self.arriving: dict[int, bytes] = {}
         self.problem: str | None = None
         self._seized: set[int] = set()
 
@@ -67,8 +77,9 @@ class Freeze:
 
     def __exit__(self, *_: object) -> None:
         for tid in self._seized:
+            number = int.from_bytes(self.arriving.get(tid, b"")[:4], "little")  # must still arrive
             with contextlib.suppress(OSError):
-                ptrace(PTRACE_DETACH, tid)
+                ptrace(PTRACE_DETACH, tid, 0, number)
 
     def _seize(self, tid: int) -> None:
         self._seized.add(tid)
@@ -82,11 +93,13 @@ class Freeze:
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < deadline:
             try:
-                waited, _ = os.waitpid(tid, os.WNOHANG | WALL)
+                waited, status = os.waitpid(tid, os.WNOHANG | WALL)
             except ChildProcessError:
                 return
             if waited:
                 with contextlib.suppress(OSError):
                     self.registers[tid] = registers_of(tid)
+                    if status >> 16 == 0:  # not our stop, but the delivery of a signal
+                        self.arriving[tid] = siginfo_of(tid)
                 return
             time.sleep(0.0005)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from faultlens.capture import process, siginfo, stacks, without_ptrace
 from faultlens.capture.agent import LIBRARY
 from faultlens.capture.abort_message import abort_message
-from faultlens.capture.death import Death, RawThrow
+from faultlens.capture.death import Death, RawFault, RawThrow
 from faultlens.capture.fault import build_fault
 from faultlens.capture.freeze import Freeze, thread_ids
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
-from faultlens.capture.memory import ProcessMemory
+from faultlens.capture.memory import Memory, ProcessMemory
 from faultlens.capture.symbols import demangle, native_frames
 from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
@@ -35,16 +36,27 @@ def inspect(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | 
 
 
 def outline(death: Death, method: CaptureMethod) -> Crash:
-    """What can be said without looking at the process: for when the look failed."""
-    faults = _faults(death, ProcessMemory(death.pid), ())
+    """What can be said without looking at the process: for when it has gone, or the look failed."""
+    faults = _faults(death, _NoMemory(), ())
     return Crash(
-        outcome=_outcome(death), method=method, pid=death.pid, time=time.time(),
-        fault=faults[0] if faults else None, also_faulted=tuple(faults[1:]),
-    )  # fmt: skip
+        outcome=_outcome(death),
+        method=method,
+        pid=death.pid,
+        time=time.time(),
+        fault=faults[0] if faults else None,
+        also_faulted=tuple(faults[1:]),
+        exceptions=_exceptions(death, ()),
+    )
+
+
+class _NoMemory:
+    def read(self, address: int, size: int) -> bytes:  # noqa: ARG002
+        return b""
 
 
 def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze) -> Crash:
     pid = death.pid
+    death = death._replace(faults=(*death.faults, *_faults_arriving(death, freeze)))
     maps_text = read_text(f"/proc/{pid}/maps") or ""
     mappings = parse_maps(maps_text)
     memory = ProcessMemory(pid)
@@ -85,13 +97,21 @@ def _outcome(death: Death) -> Outcome:
     return Outcome(kind="signal", signal=siginfo.parse(death.faults[0].siginfo).name)
 
 
-def _faults(death: Death, memory: ProcessMemory, mappings: tuple[Mapping, ...]) -> list[Fault]:
+def _faults(death: Death, memory: Memory, mappings: tuple[Mapping, ...]) -> list[Fault]:
     return [
         build_fault(
             raw.siginfo, raw.registers, raw.thread, memory, mappings, "chained" if raw.chained else "direct"
         )
         for raw in death.faults
     ]
+
+
+def _faults_arriving(death: Death, freeze: Freeze) -> Iterator[RawFault]:
+    """Other threads that crash at this very moment."""
+    known = {raw.thread for raw in death.faults}
+    for tid, info in freeze.arriving.items():
+        if tid not in known and siginfo.parse(info).is_fault:
+            yield RawFault(tid, info, freeze.registers[tid])
 
 
 def _threads(
@@ -145,7 +165,7 @@ def _exceptions(death: Death, mappings: tuple[Mapping, ...]) -> tuple[CppExcepti
 
 def _throwing_frames(raw: RawThrow, mappings: tuple[Mapping, ...]) -> tuple[Frame, ...]:
     # A return address stands behind its call, which may be the last instruction of the function.
-    frames = native_frames((address - 1 for address in raw.frames), mappings)
+    frames = native_frames([address - 1 for address in raw.frames], mappings)
     return _without_agent(frames)
 
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from faultlens.capture.maps import find
-from faultlens.capture.memory import Memory
+from faultlens.capture.memory import Memory, read_u64
 from faultlens.capture.symbols import native_frames
 from faultlens.crash import Frame, Mapping
 
@@ -38,6 +38,18 @@ def scan_stack(
     return first, *guesses
 
 
+def caller_of_jump(
+    memory: Memory, program_counter: int, stack_pointer: int, mappings: Sequence[Mapping]
+) -> Frame | None:
+    """Who called an address that holds no code."""
+    if _is_code(program_counter, mappings):
+        return None
+    address = read_u64(memory, stack_pointer)
+    if address is None or not _follows_call(address, memory, mappings):
+        return None
+    return native_frames([address], mappings)[0]
+
+
 def _stack(memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]) -> bytes:
     start = stack_pointer & ~7
     mapping = find(mappings, start)
@@ -48,11 +60,15 @@ def _stack(memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]) -> b
 
 
 def _follows_call(address: int, memory: Memory, mappings: Sequence[Mapping]) -> bool:
-    mapping = find(mappings, address)
-    if mapping is None or "x" not in mapping.permissions:
+    if not _is_code(address, mappings):
         return False
     code = memory.read(address - LONGEST_CALL, LONGEST_CALL).rjust(LONGEST_CALL, b"\0")
     if code[-5] == 0xE8:  # call rel32
         return True
     # call r/m64 is FF with 2 in the middle of the next byte, then 0 to 5 more bytes
     return any(code[-size] == 0xFF and code[1 - size] >> 3 & 7 == 2 for size in (2, 3, 4, 6, 7))
+
+
+def _is_code(address: int, mappings: Sequence[Mapping]) -> bool:
+    mapping = find(mappings, address)
+    return mapping is not None and "x" in mapping.permissions

@@ -17,7 +17,7 @@ from faultlens.capture import symbols, unwind
 from faultlens.capture.maps import locate
 from faultlens.capture.memory import Memory
 from faultlens.capture.merging import PythonFrame, is_interpreter, merge
-from faultlens.capture.stack_scan import scan_stack
+from faultlens.capture.stack_scan import caller_of_jump, scan_stack
 from faultlens.crash import Address, Frame, Thread
 
 MAX_INNER_FRAMES = 400
@@ -84,16 +84,19 @@ def at_fault(
     thread: Thread, registers: Mapping[str, int], memory: Memory, mappings: Sequence[crash.Mapping]
 ) -> Thread:
     """The stack as it was at the fault; where it cannot be unwound from there, what the memory suggests."""
-    pc = registers["rip"]
-    for index, frame in enumerate(thread.frames):
-        if frame.address == pc:
-            rest = thread.frames[index:]
-            # After a wild jump there is nothing to unwind by: the walk ended where it began.
-            if any(other.kind == "native" and other.address != pc for other in rest):
-                return replace(thread, frames=rest)
-    native = scan_stack(memory, pc, registers["rsp"], mappings)
+    pc, stack_pointer = registers["rip"], registers["rsp"]
+    index = next((i for i, frame in enumerate(thread.frames) if frame.address == pc), len(thread.frames))
+    frames = thread.frames[index:]
+    if any(frame.library and frame.address != pc for frame in frames):
+        # Nothing says how to unwind from a wild jump; the call has just pushed its return address.
+        caller = caller_of_jump(memory, pc, stack_pointer, mappings)
+        if caller and all(frame.address != caller.address for frame in frames[1:2]):
+            frames = (frames[0], caller, *frames[1:])
+        return replace(thread, frames=frames)
+    here, *callers = scan_stack(memory, pc, stack_pointer, mappings)
+    known = tuple(frame for frame in frames if frame.address == pc)
     python = tuple(frame for frame in thread.frames if frame.kind == "python")
-    return replace(thread, frames=(*native, *python))
+    return replace(thread, frames=(*(known or (here,)), *callers, *python))
 
 
 def arrange(threads: Sequence[Thread], crashed: int | None, pid: int | None = None) -> tuple[Thread, ...]:
@@ -154,9 +157,7 @@ def _threads(
             if not native:
                 raise NoStacksError(str(error)) from error
             return _threads_apart(read, unwind_all, faults, str(error))
-    stacks = {
-        each.tid: [_native_frame(frame, mappings) for frame in each.native_frames[::-1]] for each in found
-    }
+    stacks = _native_stacks(found, mappings)
     _mark_approximate(stacks)
     return _merged(found, stacks, faults)
 
@@ -180,27 +181,26 @@ def _threads_apart(
 
 
 def _merged(found: Sequence[PyThread], stacks: unwind.Stacks, faults: Faults) -> list[Thread]:
-    threads: dict[int, Thread] = {}
+    # Each subinterpreter has its own part of a thread's stack; the outer parts come first.
+    parts: dict[int, list[PyThread]] = {tid: [] for tid in stacks}
     for each in found:
-        python = [_python_frame(frame) for frame in each.all_frames][::-1]
-        native = _since_fault(stacks.get(each.tid, []), faults.get(each.tid))
-        frames = merge(python, native)
-        # Each subinterpreter has its own part of a thread's stack; the inner ones come later.
-        outer = threads[each.tid].frames if each.tid in threads else ()
-        has_python = each.python_version is not None
-        threads[each.tid] = Thread(
-            id=each.tid,
-            name=each.name or None,
-            frames=(*_bounded(frames), *outer),
-            holds_gil=each.holds_the_gil > 0 if has_python else None,
-            collecting_garbage=any(is_interpreter(f) and f.function in _COLLECTING for f in native),
+        parts.setdefault(each.tid, []).append(each)
+    parts.pop(0, None)  # threads that had ended, whose Python state was still there
+    threads = []
+    for tid, same in parts.items():
+        python = [_python_frame(frame) for part in same for frame in part.all_frames]
+        native = _since_fault(stacks.get(tid, []), faults.get(tid))
+        gil = [part.holds_the_gil > 0 for part in same if part.python_version is not None]
+        threads.append(
+            Thread(
+                id=tid,
+                name=next((part.name for part in same if part.name), None),
+                frames=tuple(_bounded(merge(python[::-1], native))),
+                holds_gil=any(gil) if gil else None,
+                collecting_garbage=any(is_interpreter(f) and f.function in _COLLECTING for f in native),
+            )
         )
-    for tid, native in stacks.items():
-        if tid not in threads:
-            frames = _since_fault(native, faults.get(tid))
-            threads[tid] = Thread(id=tid, frames=tuple(_bounded(frames)))
-    threads.pop(0, None)  # a thread that had ended, whose Python state was still there
-    return list(threads.values())
+    return threads
 
 
 def _since_fault(native: list[Frame], program_counter: int | None) -> list[Frame]:
@@ -234,6 +234,19 @@ def _python_frame(frame: PyFrame) -> PythonFrame:
         end_column=end_column if has_columns else None,
     )
     return PythonFrame(record, frame.is_entry, frame.is_shim)
+
+
+def _native_stacks(found: Sequence[PyThread], mappings: Sequence[crash.Mapping]) -> unwind.Stacks:
+    known: dict[tuple[int, str], Frame] = {}  # a stack overflow has few different frames, each very often
+    stacks: unwind.Stacks = {}
+    for thread in found:
+        stack = stacks.setdefault(thread.tid, [])
+        for frame in thread.native_frames:
+            key = frame.address, frame.symbol
+            if key not in known:
+                known[key] = _native_frame(frame, mappings)
+            stack.append(known[key])
+    return {tid: stack[::-1] for tid, stack in stacks.items()}
 
 
 def _native_frame(frame: NativeFrame, mappings: Sequence[crash.Mapping]) -> Frame:

@@ -189,7 +189,7 @@ class _Supervisor:
     def _look(self, death: Death, method: CaptureMethod) -> Crash:
         # Imported only now: until something dies, the supervisor stays small.
         from faultlens.capture import inspection
-        from faultlens.capture.isolated import IsolatedError, run_isolated
+        from faultlens.capture.isolated import run_isolated
 
         redact = self.options.redact
         try:
@@ -197,7 +197,7 @@ class _Supervisor:
                 return run_isolated(LOOK_SECONDS, LOOK_MEMORY, inspection.inspect, death, method, redact)
             with self.tracer.held(death.pid) as freeze:
                 return inspection.inspect(death, method, redact, freeze)
-        except (IsolatedError, OSError) as error:
+        except Exception as error:  # whatever it is: the program must be let go, and its death told
             crash = inspection.outline(death, method)
             return replace(crash, gaps=(*crash.gaps, f"looking at the process failed: {error}"))
 

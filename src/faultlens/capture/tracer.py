@@ -5,7 +5,6 @@ Sees the same facts from outside. Costs a stop for every thread and process that
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -18,19 +17,18 @@ from faultlens.capture.freeze import (
     Freeze,
     ptrace,
     registers_of,
+    siginfo_of,
     thread_ids,
 )
 from faultlens.environment.procfs import read_fields
 
 PTRACE_CONT = 7
-PTRACE_GETSIGINFO = 0x4202
 PTRACE_LISTEN = 0x4208
 PTRACE_O_TRACEFORK = 0x2
 PTRACE_O_TRACEVFORK = 0x4
 PTRACE_O_TRACECLONE = 0x8
 PTRACE_EVENT_STOP = 128
 FOLLOW = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE
-SIGINFO_SIZE = 128
 
 FATAL = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
@@ -71,7 +69,7 @@ class Tracer:
         if pid in self._dying or int(status.get("SigIgn", "0"), 16) & bit:
             return
         try:
-            fault = RawFault(tid, _siginfo_of(tid), registers_of(tid))
+            fault = RawFault(tid, siginfo_of(tid), registers_of(tid))
         except OSError:
             return  # killed meanwhile
         if int(status.get("SigCgt", "0"), 16) & bit:
@@ -101,12 +99,6 @@ class Tracer:
         finally:
             for tid in freeze.registers.keys() - {stopped}:
                 _resume(PTRACE_CONT, tid)
-
-
-def _siginfo_of(tid: int) -> bytes:
-    buffer = ctypes.create_string_buffer(SIGINFO_SIZE)
-    ptrace(PTRACE_GETSIGINFO, tid, 0, ctypes.addressof(buffer))
-    return buffer.raw
 
 
 def _is_sent(siginfo: bytes) -> bool:

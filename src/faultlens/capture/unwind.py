@@ -17,7 +17,7 @@ from faultlens.capture.maps import locate, parse_maps
 from faultlens.capture.symbols import demangle
 from faultlens.crash import Address, Frame, Mapping
 
-MAX_FRAMES = 2000
+MAX_FRAMES = 500_000  # a stack overflow has this order of frames, at few different addresses
 DWARF_CB_OK, DWARF_CB_ABORT = 0, 1
 EV_CURRENT = 1
 ELF_C_READ_MMAP = 8
@@ -103,10 +103,9 @@ def _unwind(libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping]) -> Stack
         return DWARF_CB_OK
 
     libdw.dwfl_getthreads(dwfl, _CALLBACK(each_thread), None)
-    return {
-        tid: [_frame(libdw, dwfl, mappings, address, exact) for address, exact in stack]
-        for tid, stack in program_counters.items()
-    }
+    places = {place for stack in program_counters.values() for place in stack}
+    frames = {place: _frame(libdw, dwfl, mappings, *place) for place in places}
+    return {tid: [frames[place] for place in stack] for tid, stack in program_counters.items()}
 
 
 def _frame(

@@ -106,6 +106,9 @@ def _ending(crash: Crash) -> str:
 
 def _signal(crash: Crash) -> str:
     signal = crash.outcome.signal or (crash.fault.signal if crash.fault else "a signal")
+    for handed_on in crash.handed_on:  # "SIGTERM from process 7"
+        if handed_on.startswith(signal):
+            return f"was ended by {one_line(handed_on, 80)}{_where(crash, 'while in')}"
     fault = crash.fault
     if fault and fault.code in SENT and fault.sender_pid not in (None, 0, crash.pid):
         return f"was ended by {signal}, sent by process {fault.sender_pid}{_where(crash, 'while in')}"

@@ -130,10 +130,10 @@ def _general_protection(fault: Fault) -> str:
             continue
         what = _operation(operand.access, operand.size)
         if not _is_canonical(operand.address):
-            return f"{what} at {operand.address!r}, which cannot be an address{_through(operand)}"
+            return f"{what} at {operand.address!r}{_aside('which cannot be an address', _through(operand))}"
         if operand.size in VECTOR_SIZES and operand.address % operand.size:
-            needed = f"this instruction needs a multiple of {operand.size}"
-            return f"{what} at address {operand.address!r}, which is unaligned: {needed}{_through(operand)}"
+            needed = f"which this instruction needs aligned to {operand.size} bytes"
+            return f"{what} at address {operand.address!r}{_aside(needed, _through(operand))}"
     instruction = f" at {fault.instruction.text}" if fault.instruction and fault.instruction.text else ""
     return (
         f"general protection fault{instruction}: an address that cannot exist or is not aligned"
@@ -182,9 +182,10 @@ def _bad_access(fault: Fault, address: Address, crash: Crash) -> str:
         target = f"{_FROM[fault.access]} {_kind_of_memory(mapping)}"
         return f"{_access(fault)} {target}, at address {address!r}{through}"
     if fault.code == "SEGV_ACCERR":
-        return f"{_access(fault)} at address {address!r}, where this is not allowed{through}"
-    unmapped = ", where nothing is mapped" if address >= NULL_AREA else ""
-    return f"{_access(fault)} at address {address!r}{unmapped}{through}"
+        return f"{_access(fault)} at address {address!r}{_aside('where this is not allowed', through)}"
+    if address >= NULL_AREA:
+        through = _aside("where nothing is mapped", through)
+    return f"{_access(fault)} at address {address!r}{through}"
 
 
 def _kind_of_memory(mapping: Mapping) -> str:
@@ -230,6 +231,10 @@ def _through(operand: MemoryOperand) -> str:
         return f" through {name}" + ("" if says_nothing_new else f", which is {_word(value)}")
     values = " and ".join(f"{name} is {_word(value)}" for name, value in registers.items())
     return f" through {operand.expression}, where {values}"
+
+
+def _aside(clause: str, rest: str) -> str:
+    return f", {clause},{rest}" if rest else f", {clause}"
 
 
 def _word(value: int) -> str:

@@ -1,0 +1,174 @@
+"""Side by side: variants are run in turns and in random order, and their noise is measured along with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
+EXAMPLE = HERE.parent / "examples" / "train.py"
+
+FAULTLENS = [sys.executable, "-m", "faultlens"]
+PLAIN, AGAIN = "plain", "plain again"
+WAYS = {
+    PLAIN: [],
+    AGAIN: [],  # the same as plain: their difference is the noise
+    "agent": [*FAULTLENS, "run", "--quiet", "--capture=agent", "--"],
+    "ptrace": [*FAULTLENS, "run", "--quiet", "--capture=ptrace", "--"],
+}
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+Samples = Mapping[str, Sequence[float]]  # by variant, one of each round
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every benchmark is given."""
+
+    python: str  # an interpreter with TensorFlow
+    quick: bool
+    folder: Path  # for files that are not kept
+    native: Path  # the library made of programs/native.cc
+    stamp: Path  # and that of programs/stamp.c
+
+    def rounds(self, full: int) -> int:
+        return 2 if self.quick else full
+
+    def scaled(self, amount: int) -> int:
+        return max(amount // 10, 1) if self.quick else amount
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The median, and where it lies with 95% confidence."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass
+class Table:
+    title: str
+    text: str  # how it was measured
+    header: Sequence[str]
+    rows: list[list[str]] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)  # the samples, for results.json
+
+
+def interleave(rounds: int, variants: Mapping[str, Callable[[], Any]]) -> dict[str, list[Any]]:
+    """The results of every variant, one a round; every round has its own random order."""
+    order = random.Random(0)
+    results: dict[str, list[Any]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name in order.sample(list(variants), len(variants)):
+            results[name].append(variants[name]())
+    return results
+
+
+def column(results: Mapping[str, Iterable[Mapping[str, float]]], name: str) -> dict[str, list[float]]:
+    return {variant: [each[name] for each in samples] for variant, samples in results.items()}
+
+
+def ratio(samples: Samples, variant: str, base: str = PLAIN) -> Estimate:
+    return estimate([a / b for a, b in zip(samples[variant], samples[base], strict=True)])
+
+
+def difference(samples: Samples, variant: str, base: str = PLAIN) -> Estimate:
+    return estimate([a - b for a, b in zip(samples[variant], samples[base], strict=True)])
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Bootstrap: the median of what the same rounds might have been."""
+    chance = random.Random(0)
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    return Estimate(statistics.median(values), medians[tail], medians[-1 - tail])
+
+
+def verdict(measured: Estimate | float, limit: float) -> str:
+    """Whether the target is met, and whether the noise leaves that open."""
+    if not isinstance(measured, Estimate):
+        measured = Estimate(measured, measured, measured)
+    if measured.high <= limit:
+        return "met"
+    if measured.low > limit:
+        return "**missed**"
+    return "met, within the noise" if measured.value <= limit else "**missed**, within the noise"
+
+
+# ----------------------------------------------------------------------------------------- processes
+
+
+def clean_environment(**more: str | Path) -> dict[str, str]:
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **{name: str(value) for name, value in more.items()}}
+
+
+def seconds_of(command: Sequence[str | Path], **more: str | Path) -> float:
+    """Wall time of a command whose output and exit status do not matter."""
+    start = time.perf_counter()
+    subprocess.run(
+        command,
+        env=clean_environment(**more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return time.perf_counter() - start
+
+
+def numbers_of(command: Sequence[str | Path]) -> dict[str, float]:
+    """The numbers that a program of ours prints at its end, and its wall time."""
+    start = time.perf_counter()
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, check=False)
+    wall = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(f"{command}: status {done.returncode}\n{done.stderr.decode(errors='replace')[-2000:]}")
+    return {**json.loads(done.stdout.splitlines()[-1]), "wall": wall}
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def percent(measured: Estimate) -> str:
+    """A ratio as what it costs."""
+    return f"{measured.value - 1:+.1%} ({measured.low - 1:+.1%} … {measured.high - 1:+.1%})"
+
+
+def span(measured: Estimate, unit: str = "s", scale: float = 1.0, digits: int = 2) -> str:
+    value, low, high = (f"{each * scale:.{digits}f}" for each in (measured.value, measured.low, measured.high))
+    return f"{value} {unit} ({low} … {high})"
+
+
+def median_text(values: Sequence[float], unit: str, scale: float, digits: int = 2) -> str:
+    return f"{statistics.median(values) * scale:.{digits}f} {unit}"
+
+
+OVERHEAD_HEADER = ("", PLAIN, "agent", "ptrace", "noise (plain against plain)", "target", "agent", "ptrace")
+
+
+def overhead_row(
+    what: str, samples: Samples, unit: str, scale: float, limit: float | None = None, digits: int = 2
+) -> list[str]:
+    """A row of a table with OVERHEAD_HEADER: ratios to the plain run."""
+    costs = {way: ratio(samples, way) for way in ("agent", "ptrace")}
+    return [
+        what,
+        median_text(samples[PLAIN], unit, scale, digits),
+        *(percent(costs[way]) for way in ("agent", "ptrace")),
+        percent(ratio(samples, AGAIN)),
+        f"{limit - 1:+.0%}" if limit else "none",
+        *(verdict(costs[way], limit) if limit else "" for way in ("agent", "ptrace")),
+    ]

@@ -1,0 +1,100 @@
+"""Runs the benchmarks, side by side, and writes docs/benchmarks.md and benchmarks/results.json.
+
+    python benchmarks/run.py [NAME …] [--quick] [--python PATH]
+
+Without names all are run. The faultlens measured is the one of the interpreter that runs this; --python names an
+interpreter that has TensorFlow, if this one has not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import core
+import death
+import machine
+import output
+import startup
+import supervisor
+import threads
+import throws
+import training
+from measure import HERE, PROGRAMS, Bench, Table
+
+BENCHMARKS = {
+    "training": training.run,
+    "startup": startup.run,
+    "threads": threads.run,
+    "output": output.run,
+    "throws": throws.run,
+    "death": death.run,
+    "core": core.run,
+    "supervisor": supervisor.run,
+}
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+RESULTS = HERE / "results.json"
+INTRODUCTION = """\
+# Benchmarks
+
+Made by `python benchmarks/run.py`{how}, on {machine}; {seconds:.0f} s.
+
+Variants are run in turns, in a random order each round. Numbers are medians of the rounds; costs are medians of the
+ratio to the plain run of the same round. In brackets: the 95% confidence interval (bootstrap). The noise of the bench
+is measured in the same way, with the plain run against itself: a cost inside that interval cannot be told from none.
+"""
+
+
+def main() -> None:
+    arguments = _arguments()
+    began = time.monotonic()
+    tables: dict[str, Table] = {}
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        os.environ["FAULTLENS_HOME"] = f"{folder}/home"
+        bench = _bench(Path(folder), arguments)
+        for name in arguments.names or BENCHMARKS:
+            start = time.monotonic()
+            tables[name] = BENCHMARKS[name](bench)
+            print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
+            print(_text(tables[name]), flush=True)
+    seconds = time.monotonic() - began
+    how = "".join(f" {word}" for word in (*arguments.names, *(["--quick"] if arguments.quick else [])))
+    introduction = INTRODUCTION.format(
+        how=f" (with{how})" if how else "", machine=machine.describe(arguments.python), seconds=seconds
+    )
+    PAGE.write_text("\n".join([introduction, *(_text(table) for table in tables.values())]))
+    RESULTS.write_text(json.dumps({name: table.data for name, table in tables.items()}, indent=1) + "\n")
+    print(f"written: docs/{PAGE.name}, benchmarks/{RESULTS.name}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="few rounds: does it work?")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(BENCHMARKS):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def _bench(folder: Path, arguments: argparse.Namespace) -> Bench:
+    native, stamp = folder / "libnative.so", folder / "libstamp.so"
+    subprocess.run(["g++", "-O2", "-shared", "-fPIC", "-o", native, PROGRAMS / "native.cc"], check=True)
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", stamp, PROGRAMS / "stamp.c"], check=True)
+    return Bench(arguments.python, arguments.quick, folder, native, stamp)
+
+
+def _text(table: Table) -> str:
+    lines = [table.header, ["---"] * len(table.header), *table.rows]
+    grid = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"## {table.title}\n\n{table.text}\n\n{grid}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What the supervisor itself needs while a TensorFlow program runs, and for reporting its death: memory and CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from pathlib import Path
+
+from measure import EXAMPLE, FAULTLENS, PROGRAMS, Bench, Table, clean_environment, verdict
+from memory import pss_kib, status_kib
+
+IDLE_S = 20
+LIMIT_MB = 60.0
+WAYS = ("agent", "ptrace")
+HEADER = ("", "while it runs: peak", "while it runs: proportional", "CPU", "reporting a death: peak", "target", "")
+TEXT = f"""\
+The faultlens process alone, beside a program that has imported TensorFlow. Peak: VmHWM. Proportional: Pss, where pages
+shared with other processes count in part. CPU: of one core, over {IDLE_S} s after the import. The target holds for the
+peak while the program runs; after its death faultlens also loads what it needs for reporting."""
+
+
+def run(bench: Bench) -> Table:
+    table = Table("The supervisor", TEXT, HEADER)
+    for way in WAYS:
+        idle, share = _beside_idle(bench, way)
+        dying = _peak_at_death(bench, way)
+        row = [way, f"{idle['peak']:.0f} MB", f"{idle['pss']:.0f} MB", f"{share:.2%}", f"{dying:.0f} MB"]
+        table.rows.append([*row, f"{LIMIT_MB:.0f} MB", verdict(idle["peak"], LIMIT_MB)])
+        table.data[way] = {**idle, "cpu": share, "dying": dying}
+    return table
+
+
+def _command(way: str, *program: str | Path) -> list[str | Path]:
+    return [*FAULTLENS, "run", f"--capture={way}", "--no-save", "--", *program]
+
+
+def _beside_idle(bench: Bench, way: str) -> tuple[dict[str, float], float]:
+    seconds = bench.scaled(IDLE_S)
+    command = _command(way, bench.python, PROGRAMS / "idle.py", str(seconds + 2))
+    with subprocess.Popen(
+        command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()  # TensorFlow has been imported
+        before = _cpu_seconds(process.pid)
+        time.sleep(seconds)
+        share = (_cpu_seconds(process.pid) - before) / seconds
+        memory = {"peak": status_kib(process.pid, "VmHWM"), "pss": pss_kib(process.pid)}
+    return {name: (kib or 0) * 1024 / 1e6 for name, kib in memory.items()}, share
+
+
+def _peak_at_death(bench: Bench, way: str) -> float:
+    process = subprocess.Popen(
+        _command(way, bench.python, EXAMPLE),
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = status_kib(process.pid, "VmHWM") or peak
+        time.sleep(0.002)
+    return peak * 1024 / 1e6
+
+
+def _cpu_seconds(pid: int) -> float:
+    """All threads; the first number of schedstat is nanoseconds on a CPU."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9

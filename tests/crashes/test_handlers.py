@@ -1,0 +1,103 @@
+"""Programs with signal handlers of their own: the true fault is found, and nobody is disturbed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+Call = Callable[..., str]
+
+
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_faulthandler_enabled_by_the_program(run, call: Call, capture: str) -> None:
+    done = run(call("read_null", before="import faulthandler; faulthandler.enable()"), options=["--capture", capture])
+    assert done.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    fault = done.died.fault
+    assert (fault.code, fault.address, fault.seen) == ("SEGV_MAPERR", 0, "chained")
+    assert done.died.crashed_thread.frames[0].function == "read_null"
+
+
+def test_faulthandler_enabled_before_the_program(run, call: Call) -> None:
+    done = run(call("read_null"), env={"PYTHONFAULTHANDLER": "1"})
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert done.died.fault.address == 0
+    assert done.died.crashed_thread.frames[0].function == "read_null"
+
+
+def test_faulthandler_prints_what_it_prints_without_us(run, call: Call) -> None:
+    code = call("free_twice", before="import faulthandler; faulthandler.enable()")
+    done = run(code, options=["--quiet"])
+    assert "Fatal Python error: Aborted" in done.stderr
+    assert 'File "<string>", line 4 in <module>' in done.stderr
+    assert done.stderr.count("Fatal Python error") == 1
+    assert done.died.fault.seen == "chained"
+
+
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_a_handler_that_recovers_is_not_disturbed(run, call: Call, capture: str) -> None:
+    done = run(
+        call("recover_from_segv(0)", after="print(lib.recover_from_segv(1000))"), options=["--capture", capture]
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")
+    assert done.died.outcome.kind == "ok"
+    assert done.saved == []
+
+
+def test_a_handler_that_mends_the_memory_is_not_disturbed(run, call: Call) -> None:
+    done = run(call("mend_read_only_page()", after="print(lib.mend_read_only_page())"))
+    assert done.returncode == 0
+    assert int(done.stdout) > 42
+
+
+def test_a_crash_after_a_recovery_is_the_new_crash(run, call: Call) -> None:
+    done = run(call("write_to(ctypes.c_long(64))", before="lib.recover_from_segv(3)"))
+    assert done.returncode == -signal.SIGSEGV
+    assert (done.died.fault.address, done.died.fault.seen) == (64, "direct")
+
+
+def test_a_handler_that_ends_the_program(run, call: Call) -> None:
+    done = run(call("crash_with_handler_that_exits"))
+    assert done.returncode == 3
+    assert "my own handler" in done.stderr
+    assert done.died.outcome.kind == "exit"
+    assert (done.died.fault.signal, done.died.fault.address) == ("SIGSEGV", 0)
+
+
+def test_the_program_sees_the_actions_it_set(run) -> None:
+    program = (
+        "import signal\n"
+        "assert signal.getsignal(signal.SIGSEGV) == signal.SIG_DFL\n"
+        "def f(*_): print('handled')\n"
+        "signal.signal(signal.SIGABRT, f)\n"
+        "assert signal.getsignal(signal.SIGABRT) is f\n"
+        "signal.raise_signal(signal.SIGABRT)\n"
+        "signal.signal(signal.SIGABRT, signal.SIG_IGN)\n"
+        "signal.raise_signal(signal.SIGABRT)\n"
+        "print('alive')\n"
+    )
+    done = run(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "handled\nalive\n", "")
+
+
+def test_a_fault_that_heals_while_we_look_is_fatal_all_the_same(run, tmp_path) -> None:
+    """Another process makes the truncated file whole again; without faultlens the program would be dead."""
+    healer = "import time, os; time.sleep(0.25); os.truncate('data.bin', 1 << 16)"
+    program = (
+        "import mmap, subprocess, sys\n"
+        "f = open('data.bin', 'w+b'); f.truncate(1 << 16)\n"
+        "m = mmap.mmap(f.fileno(), 1 << 16)\n"
+        "f.truncate(4096)\n"
+        "import threading\n"
+        f"threads = [threading.Thread(target=threading.Event().wait, daemon=True) for _ in range(40)]\n"
+        "[t.start() for t in threads]\n"
+        f"subprocess.Popen([sys.executable, '-c', {healer!r}])\n"
+        "import time; time.sleep(0.15)\n"
+        "m[30000]\n"
+        "print('survived')\n"
+    )
+    done = run(program)
+    assert done.returncode == -signal.SIGBUS
+    assert "survived" not in done.stdout

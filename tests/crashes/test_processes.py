@@ -1,0 +1,125 @@
+"""Crashes below and around the program: workers, forks, grandchildren, shutdown, other interpreters."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Call = Callable[..., str]
+
+
+def test_multiprocessing_worker_while_the_parent_lives_on(run, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "pool.py").write_text(
+        "import ctypes, multiprocessing, sys\n"
+        "def work():\n"
+        f"    ctypes.CDLL({str(native)!r}).read_null()\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method(sys.argv[1])\n"
+        "    p = multiprocessing.Process(target=work)\n"
+        "    p.start(); p.join()\n"
+        "    print('worker ended with', p.exitcode)\n"
+    )
+    for method in ("fork", "spawn", "forkserver"):
+        done = run([sys.executable, "pool.py", method])
+        assert (done.returncode, done.stdout) == (0, "worker ended with -11\n"), method
+        assert done.died.outcome.kind == "ok"
+        (child,) = done.died.children
+        assert (child.outcome.signal, child.fault.address) == ("SIGSEGV", 0)
+        assert any(frame.line == 3 for frame in child.crashed_thread.frames), method
+        assert "SIGSEGV" in done.stderr
+        assert done.saved
+
+
+def test_forked_child(run, call: Call) -> None:
+    done = run("import os\nif os.fork() == 0:\n" + _indented(call("read_null")) + "print(os.wait()[1])\n")
+    assert (done.returncode, done.stdout) == (0, f"{int(signal.SIGSEGV)}\n")
+    assert done.died.children[0].fault.address == 0
+    assert done.died.children[0].parent_pid == done.died.pid
+
+
+def test_grandchild(run, call: Call) -> None:
+    inner = call("read_null")
+    middle = f"import subprocess, sys; print(subprocess.run([sys.executable, '-c', {inner!r}]).returncode)"
+    done = run(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {middle!r}])")
+    assert (done.returncode, done.stdout) == (0, "-11\n")
+    assert done.died.children[0].parent_pid != done.died.pid
+
+
+def test_children_can_be_spared(run) -> None:
+    code = "import os, subprocess; print(os.environ.get('LD_PRELOAD'), flush=True); subprocess.run(['env'])"
+    done = run(code, options=["--no-children"])
+    assert "libfaultlens" not in done.stdout
+    assert "FAULTLENS_AGENT" not in done.stdout
+
+
+def test_crash_during_interpreter_shutdown(run, call: Call) -> None:
+    done = run(call("divide(1, 1)", after="import atexit; atexit.register(lib.read_null); print('done')"))
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "done\n")
+    assert done.died.exiting
+
+
+def test_a_program_without_python(run, tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    (tmp_path / "main.c").write_text("int inner(int *p) { return *p; }\nint main(void) { return inner(0) + 1; }\n")
+    subprocess.run(["gcc", "-g", "-O0", "-o", tmp_path / "prog", tmp_path / "main.c"], check=True)
+    done = run([tmp_path / "prog"])
+    assert done.returncode == -signal.SIGSEGV
+    functions = [frame.function for frame in done.died.crashed_thread.frames]
+    assert functions[:2] == ["inner", "main"]
+    assert done.died.program.python is None
+
+
+def test_a_static_program_is_traced(run, tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    (tmp_path / "main.c").write_text("int main(void) { return *(volatile int *)64; }\n")
+    subprocess.run(["gcc", "-static", "-g", "-o", tmp_path / "prog", tmp_path / "main.c"], check=True)
+    done = run([tmp_path / "prog"])
+    assert done.returncode == -signal.SIGSEGV
+    assert (done.died.method, done.died.fault.address) == ("tracer", 64)
+    assert done.stderr.count("faultlens: using ptrace, because") == 1
+
+
+def test_a_program_that_closes_every_descriptor(run, call: Call) -> None:
+    done = run(call("read_null", before="import os; os.closerange(0, 4096)"))
+    assert done.returncode == -signal.SIGSEGV
+    assert done.died.crashed_thread.frames[0].function == "read_null"
+
+
+def test_a_program_out_of_descriptors(run, call: Call) -> None:
+    before = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
+    done = run(call("read_null", before=before))
+    assert done.returncode == -signal.SIGSEGV
+    assert done.died.limits["RLIMIT_NOFILE"].soft == 3
+
+
+def _other_pythons() -> list[str]:
+    places = [*Path("/usr/bin").glob("python3"), *(Path.home() / ".pyenv/versions").glob("3.*/bin/python3")]
+    return sorted(str(place) for place in places if Path(sys.executable).resolve() != place.resolve())
+
+
+@pytest.mark.parametrize("python", _other_pythons() or ["none"])
+def test_another_python(run, call: Call, python: str, tmp_path: Path) -> None:
+    if python == "none":
+        pytest.skip("no other Python on this machine")
+    version = subprocess.run([python, "-c", "import sys; print(sys.version_info[:2] >= (3, 9), '%d.%d' % sys.version_info[:2])"],
+                             capture_output=True, text=True).stdout.split()  # fmt: skip
+    if version[:1] != ["True"]:
+        pytest.skip("older than Python 3.9")
+    subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    done = run([tmp_path / "venv/bin/python", "-c", call("read_null")])
+    assert done.returncode == -signal.SIGSEGV
+    assert done.died.program.python.version == version[1]
+    assert done.died.program.python.prefix == str(tmp_path / "venv")
+    assert any(frame.kind == "python" and frame.line == 4 for frame in done.died.crashed_thread.frames)
+
+
+def _indented(code: str) -> str:
+    return "".join(f"    {line}\n" for line in code.splitlines() if line)

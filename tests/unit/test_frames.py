@@ -1,0 +1,155 @@
+"""Which frames are the user's own, and how the others are folded."""
+
+from __future__ import annotations
+
+import pytest
+import recorded
+from recorded import ended
+
+from faultlens.crash import Frame, Thread
+from faultlens.report.frames import Fold, fold, fold_in_words, is_own, package_of, short_function, user_frame, without_dying
+
+
+def python(file: str, function: str = "f", line: int = 1) -> Frame:
+    return Frame(kind="python", function=function, file=file, line=line)
+
+
+def native(function: str, library: str = "/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2") -> Frame:
+    return Frame(kind="native", function=function, library=library)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "train.py", "/home/ada/train.py", "/home/ada/lib/train.py", "/tmp/ipykernel_123/456.py",
+        "<ipython-input-3-abc>", "/home/ada/python3/train.py",
+    ],
+)  # fmt: skip
+def test_own(file: str) -> None:
+    assert is_own(python(file))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/usr/lib/python3.11/threading.py", "/venv/lib/python3.11/site-packages/keras/x.py",
+        "/usr/lib/python3/dist-packages/numpy/x.py", "/venv/lib64/python3.13t/os.py", "<string>", "<stdin>",
+        "<frozen importlib._bootstrap>", "/usr/lib/python311.zip/os.py", "/tmp/__autograph_generated_file1x.py",
+    ],
+)  # fmt: skip
+def test_not_own(file: str) -> None:
+    assert not is_own(python(file))
+
+
+@pytest.mark.parametrize(
+    ("library", "own"),
+    [
+        ("/home/ada/fast_gather.so", True), ("/usr/lib/x86_64-linux-gnu/libc.so.6", False), ("/lib64/libm.so.6", False),
+        ("/venv/lib/python3.11/site-packages/h5py/_x.cpython-311-x86_64-linux-gnu.so", False),
+        ("/home/ada/venv/bin/python3.11", False),
+    ],
+)  # fmt: skip
+def test_own_native_code(library: str, own: bool) -> None:
+    assert is_own(native("f", library)) is own
+
+
+def test_user_frame_is_on_the_launching_thread() -> None:
+    assert user_frame(recorded.report("segv_in_custom_op").crash) == Frame(
+        kind="python", function="main", file="/home/ada/mnist/train.py", line=24, column=19, end_column=39
+    )
+
+
+def test_user_frame_falls_back_to_the_crashed_and_the_main_thread() -> None:
+    crashed = Thread(id=2, crashed=True, frames=(python("/venv/lib/python3.11/threading.py"),))
+    main = Thread(id=1, frames=(python("a.py"),))
+    assert user_frame(ended(pid=1, threads=(crashed, main))) == python("a.py")
+    worker = Thread(id=2, crashed=True, frames=(python("b.py"),))
+    assert user_frame(ended(pid=1, threads=(worker, main))) == python("b.py")
+    assert user_frame(ended(pid=1, threads=(crashed,))) is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "name"),
+    [
+        (python("/venv/lib/python3.11/site-packages/keras/src/x.py"), "keras"),
+        (python("/usr/lib/python3.11/threading.py"), "python"),
+        (python("<frozen importlib._bootstrap>"), "python"),
+        (python("/venv/lib/python3.11/site-packages/six.py"), "six"),
+        (native("f"), "tensorflow"),
+        (native("f", "/usr/lib/x86_64-linux-gnu/libc.so.6"), "libc"),
+        (native("f", "/venv/lib/python3.11/site-packages/numpy.libs/libopenblas.so"), "numpy"),
+        (native("f", "/usr/bin/python3.11"), "python"),
+        (native("f", "/usr/lib/libpython3.11.so.1.0"), "python"),
+        (Frame(kind="native", function="f"), "unknown code"),
+    ],
+)
+def test_package(frame: Frame, name: str) -> None:
+    assert package_of(frame) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("tensorflow::FooOp<Eigen::ThreadPoolDevice, float>::Compute(tensorflow::OpKernelContext*)", "tensorflow::FooOp<…>::Compute"),
+        ("void tensorflow::run<int>(int)", "tensorflow::run<…>"),
+        ("tsl::(anonymous namespace)::PThread::ThreadFn(void*)", "tsl::PThread::ThreadFn"),
+        ("absl::lts_20250814::Mutex::Lock()", "absl::Mutex::Lock"),
+        ("std::function<void ()>::operator()() const", "std::function<…>::operator()"),
+        ("operator new(unsigned long)", "operator new"),
+        ("a::operator<<(std::ostream&, b)", "a::operator"),
+        ("PyErr_Occurred", "PyErr_Occurred"),
+        ("<lambda>", "<lambda>"),
+        ("", ""),
+    ],
+)
+def test_short_function(name: str, short: str) -> None:
+    assert short_function(name) == short
+
+
+def test_frames_that_carry_out_an_abort_are_left_out() -> None:
+    libc = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+    thrower = native("tensorflow::Thrower()")
+    dying = [native("unknown", libc), native("raise", libc), native("abort", libc), native("std::terminate()")]
+    assert list(without_dying([*dying, thrower])) == [thrower]
+    # memcpy and free in libc are places of interest, and an abort deeper in the stack is none of ours
+    segv = [native("memcpy", libc), thrower, native("abort", libc)]
+    assert list(without_dying(segv)) == segv
+    assert list(without_dying(dying)) == dying
+
+
+def test_runs_of_library_frames_are_folded() -> None:
+    keras = "/venv/lib/python3.11/site-packages/keras/src/"
+    tensorflow = "/venv/lib/python3.11/site-packages/tensorflow/python/"
+    fit = python(keras + "trainer.py", "fit")
+    kernel = native("tensorflow::FooOp<float>::Compute(tensorflow::OpKernelContext*)")
+    inner = [native("inner0"), native("inner1"), native("inner2")]
+    stack = [
+        *inner,
+        native("a"), native("b"), native("c"),
+        kernel,
+        native("d"), python(tensorflow + "eager/execute.py"), python(keras + "layer.py"),
+        fit,
+        python(keras + "utils/traceback_utils.py"),
+        python("train.py", "main"),
+        python("train.py", "<module>"),
+    ]  # fmt: skip
+    rows = fold(stack)
+    assert rows == [
+        *inner,
+        Fold(3, ("tensorflow",)),
+        kernel,
+        Fold(3, ("tensorflow", "keras")),
+        fit,  # what the user called, below Keras' wrapper
+        python(keras + "utils/traceback_utils.py"),  # one frame takes no more room than its fold
+        python("train.py", "main"),
+        python("train.py", "<module>"),
+    ]
+    assert fold_in_words(Fold(12, ("keras", "tensorflow"))) == "… 12 frames in keras, tensorflow"
+    assert fold_in_words(Fold(12, ("a", "b", "c", "d"))) == "… 12 frames in a, b, c, …"
+
+
+def test_every_frame_is_shown_or_counted() -> None:
+    for name in recorded.NAMES:
+        for thread in recorded.report(name).crash.threads:
+            rows = fold(thread.frames)
+            assert sum(row.frames if isinstance(row, Fold) else 1 for row in rows) == len(thread.frames)
