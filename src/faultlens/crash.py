@@ -26,7 +26,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Base of all records: immutable, compared by value, unknown fields of newer versions ignored."""
 
 
-class Outcome(Record):
+class Outcome(Record, frozen=True):
     """How the process ended, as its parent saw it."""
 
     kind: OutcomeKind
@@ -38,7 +38,7 @@ class Outcome(Record):
 # ------------------------------------------------------------------------------------------ the fault
 
 
-class MemoryOperand(Record):
+class MemoryOperand(Record, frozen=True):
     """One memory access of the faulting instruction, with the address it went to."""
 
     expression: str  # "[rdi+8]"
@@ -48,7 +48,7 @@ class MemoryOperand(Record):
     registers: dict[str, Address] = {}  # those the address was computed from
 
 
-class Instruction(Record):
+class Instruction(Record, frozen=True):
     """The instruction at which the process was stopped."""
 
     address: Address
@@ -60,7 +60,7 @@ class Instruction(Record):
     offset: Address | None = None  # within the library file
 
 
-class Fault(Record):
+class Fault(Record, frozen=True):
     """The fatal signal, with the facts the kernel gave about it."""
 
     signal: str
@@ -82,7 +82,7 @@ class Fault(Record):
 # ------------------------------------------------------------------------------------------- threads
 
 
-class Frame(Record):
+class Frame(Record, frozen=True):
     """One call on a stack, innermost first in `Thread.frames`."""
 
     kind: Literal["python", "native"]
@@ -98,7 +98,7 @@ class Frame(Record):
     approximate: bool = False
 
 
-class Thread(Record):
+class Thread(Record, frozen=True):
     id: int
     frames: tuple[Frame, ...] = ()
     name: str | None = None  # as the kernel knows it
@@ -111,7 +111,7 @@ class Thread(Record):
     program_counter: Address | None = None
 
 
-class CppException(Record):
+class CppException(Record, frozen=True):
     """A C++ exception that was thrown before the death, caught or not."""
 
     type: str
@@ -124,7 +124,7 @@ class CppException(Record):
 # ------------------------------------------------------------------------------------ address space
 
 
-class Mapping(Record):
+class Mapping(Record, frozen=True):
     start: Address
     end: Address
     permissions: str  # "r-xp"
@@ -132,7 +132,7 @@ class Mapping(Record):
     path: str | None = None  # None for anonymous memory; "[stack]" and the like as in /proc
 
 
-class FileState(Record):
+class FileState(Record, frozen=True):
     """A mapped file as it was on disk when the process stopped."""
 
     path: str
@@ -143,7 +143,7 @@ class FileState(Record):
     disk_free: int | None = None  # bytes left in its file system
 
 
-class Library(Record):
+class Library(Record, frozen=True):
     """A native library in the process."""
 
     path: str
@@ -154,7 +154,7 @@ class Library(Record):
 # ----------------------------------------------------------------------------------- memory, limits
 
 
-class MemoryUse(Record):
+class MemoryUse(Record, frozen=True):
     """Sizes in bytes."""
 
     rss_anonymous: int | None = None
@@ -168,14 +168,14 @@ class MemoryUse(Record):
     open_files: int | None = None
 
 
-class Limit(Record):
+class Limit(Record, frozen=True):
     """A resource limit; None means unlimited."""
 
     soft: int | None
     hard: int | None
 
 
-class CgroupState(Record):
+class CgroupState(Record, frozen=True):
     """Limits and counters of the control group; the tightest limit up the tree counts."""
 
     version: Literal[1, 2]
@@ -190,7 +190,7 @@ class CgroupState(Record):
     pids_failures: int | None = None
 
 
-class MachineState(Record):
+class MachineState(Record, frozen=True):
     memory_total: int | None = None
     memory_available: int | None = None
     shm_size: int | None = None
@@ -202,7 +202,7 @@ class MachineState(Record):
     distribution: str | None = None
 
 
-class Sample(Record):
+class Sample(Record, frozen=True):
     """One point of the memory timeline."""
 
     seconds: float  # since the start
@@ -215,19 +215,19 @@ class Sample(Record):
 # -------------------------------------------------------------------------------- program and output
 
 
-class Package(Record):
+class Package(Record, frozen=True):
     name: str
     version: str
 
 
-class PythonInfo(Record):
+class PythonInfo(Record, frozen=True):
     version: str | None = None
     executable: str | None = None
     prefix: str | None = None
     packages: tuple[Package, ...] = ()
 
 
-class Program(Record):
+class Program(Record, frozen=True):
     """What was started. Arguments and environment are redacted unless the user asked otherwise."""
 
     command: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class Program(Record):
     python: PythonInfo | None = None
 
 
-class Output(Record):
+class Output(Record, frozen=True):
     """The last of what the process wrote; None where it could not be seen."""
 
     stdout: str | None = None
@@ -248,7 +248,7 @@ class Output(Record):
 # ------------------------------------------------------------------------------------------ the whole
 
 
-class Crash(Record):
+class Crash(Record, frozen=True):
     """One process that died or hung, and the related ones in `children`."""
 
     outcome: Outcome

@@ -7,7 +7,7 @@ from typing import Literal
 from faultlens.crash import Record
 
 
-class Location(Record):
+class Location(Record, frozen=True):
     """A line of the user's own code."""
 
     file: str
@@ -15,18 +15,18 @@ class Location(Record):
     function: str
 
 
-class Evidence(Record):
+class Evidence(Record, frozen=True):
     fact: str
     source: str  # where the fact was read: "siginfo", "/proc/PID/maps", "cgroup counter"
 
 
-class Fix(Record):
+class Fix(Record, frozen=True):
     title: str
     detail: str = ""
     grade: Literal["safe", "needs thought"] = "needs thought"
 
 
-class Diagnosis(Record):
+class Diagnosis(Record, frozen=True):
     cause: str  # slug of the catalogue
     code: str  # stable: "FL101"
     confidence: float
@@ -37,6 +37,6 @@ class Diagnosis(Record):
     fixes: tuple[Fix, ...] = ()
 
 
-class RuledOut(Record):
+class RuledOut(Record, frozen=True):
     cause: str
     because: str

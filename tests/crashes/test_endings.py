@@ -138,8 +138,7 @@ def test_a_hang_is_ended_with_the_stacks_of_all_threads(run) -> None:
 
 def test_a_hang_shows_the_children_too(run) -> None:
     program = (
-        "import subprocess, sys\n"
-        "subprocess.run([sys.executable, '-c', 'import time\\nwhile True: time.sleep(1)'])\n"
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time\\nwhile True: time.sleep(1)'])\n"
     )
     done = run(program, options=["--timeout", "1"])
     assert [child.outcome.kind for child in done.died.children] == ["hang"]
@@ -147,8 +146,8 @@ def test_a_hang_shows_the_children_too(run) -> None:
 
 
 def test_no_such_program(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "faultlens", "run", "--", "no-such-program"], capture_output=True, text=True, cwd=tmp_path
-    )
+    command = [sys.executable, "-m", "faultlens", "run", "--", "no-such-program"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "faultlens: Cannot run no-such-program: no such program. Check the spelling, or give its full path.\n"
+    assert done.stderr.startswith("faultlens: Cannot run no-such-program: no such program. ")
+    assert done.stderr.count("\n") == 1

@@ -38,9 +38,7 @@ def test_faulthandler_prints_what_it_prints_without_us(run, call: Call) -> None:
 
 @pytest.mark.parametrize("capture", ["agent", "ptrace"])
 def test_a_handler_that_recovers_is_not_disturbed(run, call: Call, capture: str) -> None:
-    done = run(
-        call("recover_from_segv(0)", after="print(lib.recover_from_segv(1000))"), options=["--capture", capture]
-    )
+    done = run(call("recover_from_segv(0)", after="print(lib.recover_from_segv(1000))"), options=["--capture", capture])
     assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")
     assert done.died.outcome.kind == "ok"
     assert done.saved == []
@@ -82,7 +80,7 @@ def test_the_program_sees_the_actions_it_set(run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "handled\nalive\n", "")
 
 
-def test_a_fault_that_heals_while_we_look_is_fatal_all_the_same(run, tmp_path) -> None:
+def test_a_fault_that_heals_while_we_look_is_fatal_all_the_same(run) -> None:
     """Another process makes the truncated file whole again; without faultlens the program would be dead."""
     healer = "import time, os; time.sleep(0.25); os.truncate('data.bin', 1 << 16)"
     program = (

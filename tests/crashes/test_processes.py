@@ -109,14 +109,14 @@ def _other_pythons() -> list[str]:
 def test_another_python(run, call: Call, python: str, tmp_path: Path) -> None:
     if python == "none":
         pytest.skip("no other Python on this machine")
-    version = subprocess.run([python, "-c", "import sys; print(sys.version_info[:2] >= (3, 9), '%d.%d' % sys.version_info[:2])"],
-                             capture_output=True, text=True).stdout.split()  # fmt: skip
-    if version[:1] != ["True"]:
+    asked = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+    version = tuple(map(int, asked.stdout.split()))
+    if version < (3, 9):
         pytest.skip("older than Python 3.9")
     subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     done = run([tmp_path / "venv/bin/python", "-c", call("read_null")])
     assert done.returncode == -signal.SIGSEGV
-    assert done.died.program.python.version == version[1]
+    assert done.died.program.python.version == f"{version[0]}.{version[1]}"
     assert done.died.program.python.prefix == str(tmp_path / "venv")
     assert any(frame.kind == "python" and frame.line == 4 for frame in done.died.crashed_thread.frames)
 

@@ -28,7 +28,11 @@ def test_exit_codes(run, code: int) -> None:
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGTERM", "SIGINT", "SIGKILL", "SIGUSR1", "SIGPIPE", "SIGHUP"])
 def test_terminating_signals(run, name: str) -> None:
-    code = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nos.kill(os.getpid(), signal.{name})"
+    code = (
+        "import os, signal\n"
+        "for s in (signal.SIGINT, signal.SIGPIPE): signal.signal(s, signal.SIG_DFL)\n"
+        f"os.kill(os.getpid(), signal.{name})"
+    )
     assert run(code).returncode == -signal.Signals[name]
 
 
@@ -38,11 +42,7 @@ def test_stdin_is_the_programs(run) -> None:
 
 
 def test_order_of_output_on_one_pipe(tmp_path: Path) -> None:
-    code = (
-        "import os\n"
-        "for i in range(500):\n"
-        "    os.write(1, b'out %d\\n' % i); os.write(2, b'err %d\\n' % i)\n"
-    )
+    code = "import os\nfor i in range(500):\n    os.write(1, b'out %d\\n' % i); os.write(2, b'err %d\\n' % i)\n"
     done = subprocess.run(
         [*FAULTLENS, sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path
     )

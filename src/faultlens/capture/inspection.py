@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from faultlens.capture import process, siginfo, stacks, without_ptrace
-from faultlens.capture.agent import LIBRARY
 from faultlens.capture.abort_message import abort_message
+from faultlens.capture.agent import LIBRARY
 from faultlens.capture.death import Death, RawFault, RawThrow
 from faultlens.capture.fault import build_fault
 from faultlens.capture.freeze import Freeze, thread_ids
@@ -99,9 +99,7 @@ def _outcome(death: Death) -> Outcome:
 
 def _faults(death: Death, memory: Memory, mappings: tuple[Mapping, ...]) -> list[Fault]:
     return [
-        build_fault(
-            raw.siginfo, raw.registers, raw.thread, memory, mappings, "chained" if raw.chained else "direct"
-        )
+        build_fault(raw.siginfo, raw.registers, raw.thread, memory, mappings, "chained" if raw.chained else "direct")
         for raw in death.faults
     ]
 
@@ -124,7 +122,7 @@ def _threads(
                 without_ptrace.answer_enosys()
         counters = {raw.thread: raw.registers["rip"] for raw in death.faults}
         found = stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters)
-    except stacks.NoStacks as error:
+    except stacks.NoStacksError as error:
         gaps.append(f"Python stacks: {error}")
         found = []
     by_id = {thread.id: thread for thread in found}

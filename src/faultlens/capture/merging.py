@@ -13,7 +13,14 @@ from faultlens.crash import Frame
 _NOISE_PREFIXES = ("PyEval", "_PyEval", "_Py", "_TAIL_CALL_", "PyObject_Call", "PyRun_", "pymain_", "pyrun_")
 _NOISE = frozenset(
     {
-        *("call_function", "function_code_fastcall", "classmethoddescr_call", "cmpwrapper_call", "do_call_core", "fast_function"),
+        *(
+            "call_function",
+            "function_code_fastcall",
+            "classmethoddescr_call",
+            "cmpwrapper_call",
+            "do_call_core",
+            "fast_function",
+        ),
         *("function_call", "instance_call", "instancemethod_call", "methoddescr_call", "proxy_call"),
         *("slot_tp_call", "type_call", "weakref_call", "wrap_call", "wrapper_call", "wrapperdescr_call"),
         *("Py_BytesMain", "Py_RunMain", "Py_Main", "run_mod", "run_eval_code_obj", "main"),

@@ -14,6 +14,7 @@ from pystack.types import NativeFrame, PyFrame, PyThread
 
 from faultlens import crash
 from faultlens.capture import symbols, unwind
+from faultlens.capture.core_copy import readable_copy
 from faultlens.capture.maps import locate
 from faultlens.capture.memory import Memory
 from faultlens.capture.merging import PythonFrame, is_interpreter, merge
@@ -67,15 +68,13 @@ def threads_of_core(
     core: Path, executable: Path | None, mappings: Sequence[crash.Mapping], faults: Faults | None = None
 ) -> list[Thread]:
     """Threads of a core; without the executable there are native frames only."""
-
-    def read(mode: NativeReportingMode) -> list[PyThread]:
-        if executable is None:
-            raise NoStacksError("the executable is not known")
-        return list(get_process_threads_for_core(core, executable, native_mode=mode))
-
-    found = _threads(
-        read, lambda: unwind.unwind_core(core, executable, mappings), mappings, True, faults or {}
-    )
+    try:
+        found = _threads_of_core(core, executable, mappings, faults or {})
+    except NoStacksError:
+        with readable_copy(core, mappings) as copy:
+            if copy is None:
+                raise
+            found = _threads_of_core(copy, executable, mappings, faults or {})
     # pystack looks names up by the thread id in /proc, where by now another thread may have it.
     return [replace(thread, name=None) for thread in found]
 
@@ -141,6 +140,17 @@ def _waits_for_work(thread: Thread) -> bool:
 
 
 # ---------------------------------------------------------------------------------------- reading them
+
+
+def _threads_of_core(
+    core: Path, executable: Path | None, mappings: Sequence[crash.Mapping], faults: Faults
+) -> list[Thread]:
+    def read(mode: NativeReportingMode) -> list[PyThread]:
+        if executable is None:
+            raise NoStacksError("the executable is not known")
+        return list(get_process_threads_for_core(core, executable, native_mode=mode))
+
+    return _threads(read, lambda: unwind.unwind_core(core, executable, mappings), mappings, True, faults)
 
 
 def _threads(

@@ -80,7 +80,7 @@ class _Supervisor:
         self.tracer: Tracer | None = None
 
     def run(self, command: Sequence[str]) -> Ending:
-        watched = HANDED_ON | {signal.SIGCHLD, NUDGE}
+        watched: set[signal.Signals | int] = {*HANDED_ON, signal.SIGCHLD, NUDGE}
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
         try:
             self._start(command, mask)
@@ -91,7 +91,7 @@ class _Supervisor:
 
     # ---------------------------------------------------------------------------------------- the start
 
-    def _start(self, command: Sequence[str], mask: set[signal.Signals]) -> None:
+    def _start(self, command: Sequence[str], mask: set[signal.Signals | int]) -> None:
         environment = dict(os.environ)
         attach: Callable[[int], None] | None = None
         if self.area is not None:
@@ -111,7 +111,7 @@ class _Supervisor:
 
     # ----------------------------------------------------------------------------------------- the loop
 
-    def _watch(self, watched: set[signal.Signals]) -> int:
+    def _watch(self, watched: set[signal.Signals | int]) -> int:
         next_sample = 0.0
         kill_at: float | None = None
         while True:

@@ -38,7 +38,9 @@ def register(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", metavar="PATH", help="write the report there as JSON, whatever the end ('-': stdout)")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="record all stacks and stop it after so long")
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="record all stacks and end it after so long"
+    )
     parser.add_argument(
         "--capture",
         choices=("auto", "agent", "ptrace", "none"),
@@ -63,10 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
     command = launch.resolve_command(words)
     options = _options(arguments, command)
-    if arguments.quiet:
-        ending = supervise(command, options, lambda _: None)
-    else:
-        ending = supervise(command, options, _announce)
+    ending = supervise(command, options, (lambda _: None) if arguments.quiet else _announce)
     try:
         _report(ending.crash, arguments)
     except Exception as error:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+_ABSURD = 1 << 80  # no machine has so much; a damaged report may say so
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def size(count: int) -> str:
-    value = float(count)
+    value = float(min(max(count, -_ABSURD), _ABSURD))
     unit = 0
     while value >= 1023.5 and unit < len(_UNITS) - 1:
         value /= 1024

@@ -20,7 +20,7 @@ NEAR_STACK_POINTER = 2 * PAGE
 CANONICAL_BITS = 47
 VECTOR_SIZES = (16, 32, 64)
 TRAP_GENERAL_PROTECTION = 13
-NEAR_LIMIT = 0.9
+NEAR_LIMIT_PERCENT = 90
 
 SENT = frozenset({"SI_USER", "SI_TKILL", "SI_QUEUE", "SI_MESGQ", "SI_ASYNCIO", "SI_TIMER", "SI_SIGIO"})
 
@@ -399,6 +399,6 @@ def _counts(crash: Crash) -> list[str]:
         parts.append(count(memory.threads, "thread"))
     if memory.open_files is not None:
         limit = crash.limits["RLIMIT_NOFILE"].soft if "RLIMIT_NOFILE" in crash.limits else None
-        near = limit is not None and memory.open_files >= NEAR_LIMIT * limit
+        near = limit is not None and 100 * memory.open_files >= NEAR_LIMIT_PERCENT * limit
         parts.append(count(memory.open_files, "file") + " open" + (f" (limit {limit:,})" if near else ""))
     return parts

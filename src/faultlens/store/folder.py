@@ -19,6 +19,7 @@ from faultlens import reportfile
 from faultlens.crash import OutcomeKind
 from faultlens.errors import FaultlensError
 from faultlens.report.headline import headline, program_name
+from faultlens.report.safe_text import one_line
 from faultlens.reportfile import Report
 from faultlens.store.files import sync_folder, write_synced
 
@@ -88,19 +89,17 @@ def find(name: str | None = None) -> Path:
         if not folders:
             raise FaultlensError(f"There are no reports in {home()} yet.", "`faultlens run` writes them.")
         return folders[-1] / REPORT
-    path = Path(name)
-    if path.is_dir():
-        path = path / REPORT
-    if path.is_file():
+    if path := _existing(name):
         return path
     meant = [folder for folder in folders if name and _is_meant(folder, name)]
+    shown = one_line(name, 120)
     if len(meant) == 1:
         return meant[0] / REPORT
     if meant:
         ids = ", ".join(_id(folder) for folder in meant[:8])
-        raise FaultlensError(f"{name!r} is the beginning of {len(meant)} reports: {ids}.", "Give more of it.")
+        raise FaultlensError(f"{shown!r} is the beginning of {len(meant)} reports: {ids}.", "Give more of it.")
     raise FaultlensError(
-        f"There is no report {name!r}.", "`faultlens show --list` names those there are; a path works too."
+        f"There is no report {shown!r}.", "`faultlens show --list` names those there are; a path works too."
     )
 
 
@@ -212,6 +211,15 @@ def _entry(folder: Path) -> Entry:
         return _summary(folder.name, reportfile.read(folder / REPORT))
     except FaultlensError:
         return Entry(id=_id(folder), name=folder.name, headline="(damaged report)")
+
+
+def _existing(name: str) -> Path | None:
+    path = Path(name)
+    try:
+        path = path / REPORT if path.is_dir() else path
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # too long, or with characters that no path has
+        return None
 
 
 def _id(folder: Path) -> str:

@@ -1,0 +1,90 @@
+"""`faultlens show`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import recorded
+
+from faultlens import reportfile
+from faultlens.cli import main
+from faultlens.store import folder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_latest(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = folder.save(recorded.report("killed_for_memory"))
+    assert main(["show"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("killed: python was killed (SIGKILL) by the memory limit of its cgroup, 1.5 GiB\n")
+    assert str(stored) in shown
+    assert main(["show", "-v", stored.parent.name[-8:]]) == 0
+    assert "oom kills        3 → 4" in capsys.readouterr().out
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--list"]) == 0
+    assert "There are no reports" in capsys.readouterr().out
+    stored = folder.save(recorded.report("abort_by_check"))
+    assert main(["show", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(stored.parent.name[-8:] + "  2025-11-1")
+    assert "python died by SIGABRT in prepare.py:18 (shards)" in shown
+    assert main(["show", "--list", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["signal"] == "SIGABRT"
+
+
+def test_json(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    report = recorded.report("bus_truncated_file")
+    folder.save(report)
+    assert main(["show", "--json", "-"]) == 0
+    assert reportfile.from_json(capsysbinary.readouterr().out) == report
+    assert main(["show", "--json", str(tmp_path / "out.json")]) == 0
+    assert reportfile.read(tmp_path / "out.json") == report
+    assert capsysbinary.readouterr().out.startswith(b"crash: ")
+    assert main(["show", "--json", "/dev/null"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["show"], "There are no reports"),
+        (["show", "nonsense"], "There is no report 'nonsense'"),
+        (["show", "DAMAGED"], "is damaged"),
+        (["show", "TEXT"], "is not a faultlens report"),
+        (["show", "GOOD", "--json", "/nowhere/x.json"], "Cannot write the report to /nowhere/x.json"),
+        (["show", "GOOD", "--json", "/"], "Cannot write the report to /"),
+    ],
+)
+def test_what_cannot_be_done(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = reportfile.to_json(recorded.report("abort_by_check"))
+    contents = {"GOOD": good, "DAMAGED": good.replace(b'"SIGABRT"', b"17"), "TEXT": b"hello"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    typed = [str(tmp_path / word) if word in contents else word for word in arguments]
+    assert main(typed) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_reader_that_goes_away_is_no_error_message(home: Path) -> None:
+    folder.save(recorded.report("segv_in_custom_op"))
+    command = [sys.executable, "-c", "import sys; from faultlens.cli import main; sys.exit(main(['show', '-v']))"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env={**os.environ})
+    os.close(writer)
+    assert done.stderr == b""
