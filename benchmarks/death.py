@@ -12,26 +12,26 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from measure import (
-    EXAMPLE, FAULTLENS, PLAIN, Bench, Table, clean_environment, column, estimate, interleave, seconds_of, span, verdict,
-)  # fmt: skip
+import measure as m
+from measure import EXAMPLE, FAULTLENS, PLAIN, Bench, Table
 
 ROUNDS = 7
 LIMIT = 2.0
 PATIENCE_S = 120
-AGENT, PTRACE, COLD = "faultlens run, agent", "faultlens run, ptrace", "faultlens run, agent, libraries not in memory"
+AGENT, PTRACE = "`faultlens run`, agent", "`faultlens run`, ptrace"
+COLD = f"{AGENT}, libraries not in memory"
 HEADER = ("", "signal to report", "times the agent's", "signal to end of the command", "target", "")
 TEXT = """\
-`examples/train.py` dies by SIGABRT on a thread of TensorFlow's; a preloaded `abort` notes the time. The report is
-written when its folder has its final name, after fsync. The command ends when the report has been shown. gdb and
-pystack were given the same process, held in `abort`: their time is that of the command alone. "Not in memory": the
-files of the TensorFlow package had been dropped from the page cache before the program was started."""
+`examples/train.py` dies by SIGABRT on a thread of TensorFlow's; a preloaded `abort` notes the time. The report
+counts as written when its folder has its final name, after fsync. The command ends when the report has been
+shown. gdb and pystack were given the same process, held in `abort`: their time is that of the command alone.
+"Not in memory": TensorFlow's libraries were dropped from the page cache before the program was started."""
 
 
 def run(bench: Bench) -> Table:
     run_ = [*FAULTLENS, "run"]
     rounds = bench.rounds(ROUNDS)
-    results = interleave(
+    results = m.interleave(
         rounds,
         {
             PLAIN: partial(_die, bench, []),
@@ -40,19 +40,19 @@ def run(bench: Bench) -> Table:
             COLD: partial(_die, bench, [*run_, "--capture=agent", "--"], cold=True),
         },
     )
-    to_report, to_end = column(results, "report"), column(results, "end")
+    to_report, to_end = m.column(results, "report"), m.column(results, "end")
     table = Table("From the signal to the report", TEXT, HEADER, data={"report": to_report, "end": to_end})
-    agent = estimate(to_report[AGENT]).value
-    table.rows.append([PLAIN, "", "", span(estimate(to_end[PLAIN])), "", ""])
+    agent = m.estimate(to_report[AGENT]).value
+    table.rows.append([PLAIN, "", "", m.span(m.estimate(to_end[PLAIN])), "", ""])
     for way in (AGENT, PTRACE, COLD):
-        report = estimate(to_report[way])
-        ended = span(estimate(to_end[way]))
+        report = m.estimate(to_report[way])
+        ended = m.span(m.estimate(to_end[way]))
         table.rows.append(
-            [way, span(report), f"{report.value / agent:.1f}", ended, f"{LIMIT:g} s", verdict(report, LIMIT)]
+            [way, m.span(report), f"{report.value / agent:.1f}", ended, f"{LIMIT:g} s", m.verdict(report, LIMIT)]
         )
     for name, seconds in _others(bench, rounds).items():
-        measured = estimate(seconds)
-        text = span(measured) if len(seconds) > 1 else f"{measured.value:.1f} s (once)"
+        measured = m.estimate(seconds)
+        text = m.span(measured) if len(seconds) > 1 else f"{measured.value:.1f} s (once)"
         table.rows.append([f"`{name}`", text, f"{measured.value / agent:.1f}", "", "", ""])
         table.data[name] = seconds
     return table
@@ -64,11 +64,13 @@ def _die(bench: Bench, prefix: list[str], cold: bool = False) -> dict[str, float
         _forget_files(bench.python)
     home = bench.folder / f"home-{time.monotonic_ns()}"
     stamp = bench.folder / "stamp"
-    seconds_of(
+    m.seconds_of(
         [*prefix, bench.python, EXAMPLE],
         LD_PRELOAD=bench.stamp, BENCHMARK_STAMP=stamp, FAULTLENS_HOME=home,
     )  # fmt: skip
     end, died = time.time(), float(stamp.read_text())
+    if prefix and not home.exists():
+        raise RuntimeError(f"{' '.join(prefix)}: no report")
     # The folder changes for the last time when a finished report gets its final name in it.
     return {"report": home.stat().st_mtime - died if prefix else 0.0, "end": end - died}
 
@@ -88,8 +90,8 @@ def _others(bench: Bench, rounds: int) -> dict[str, list[float]]:
         pystack = [sys.executable, "-m", "pystack", "remote", "--native-all", str(pid)]
         gdb = ["gdb", "-batch", "-ex", "thread apply all bt", "-p", str(pid)]
         return {
-            "pystack remote --native-all": [seconds_of(pystack) for _ in range(rounds)],
-            'gdb -batch -ex "thread apply all bt" -p': [seconds_of(gdb)],
+            "pystack remote --native-all": [m.seconds_of(pystack) for _ in range(rounds)],
+            'gdb -batch -ex "thread apply all bt" -p': [m.seconds_of(gdb)],
         }
 
 
@@ -97,7 +99,7 @@ def _others(bench: Bench, rounds: int) -> dict[str, list[float]]:
 def _held(bench: Bench) -> Iterator[int]:
     """The process id of the example, held in abort()."""
     stamp = bench.folder / "held"
-    environment = clean_environment(LD_PRELOAD=bench.stamp, BENCHMARK_STAMP=stamp, BENCHMARK_HOLD="1")
+    environment = m.clean_environment(LD_PRELOAD=bench.stamp, BENCHMARK_STAMP=stamp, BENCHMARK_HOLD="1")
     process = subprocess.Popen(
         [bench.python, EXAMPLE], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -1,4 +1,4 @@
-"""Side by side: variants are run in turns and in random order, and their noise is measured along with them."""
+"""Side by side: variants run in turns and in random order, and their noise is measured along with them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ WAYS = {
 }
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+CHUNK = 1 << 20
 
 Samples = Mapping[str, Sequence[float]]  # by variant, one of each round
 
@@ -130,13 +132,24 @@ def seconds_of(command: Sequence[str | Path], **more: str | Path) -> float:
 
 
 def numbers_of(command: Sequence[str | Path]) -> dict[str, float]:
-    """The numbers that a program of ours prints at its end, and its wall time."""
+    """The numbers in the last line that a program of ours prints to stderr, and its wall time."""
     start = time.perf_counter()
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, check=False)
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        while os.read(process.stdout.fileno(), CHUNK):
+            pass  # a pipe read as fast as possible
+        words = process.stderr.read().decode(errors="replace")
     wall = time.perf_counter() - start
-    if done.returncode:
-        raise RuntimeError(f"{command}: status {done.returncode}\n{done.stderr.decode(errors='replace')[-2000:]}")
-    return {**json.loads(done.stdout.splitlines()[-1]), "wall": wall}
+    try:
+        return {**json.loads(words.splitlines()[-1]), "wall": wall}
+    except (IndexError, ValueError) as error:
+        raise RuntimeError(f"{command}: status {process.returncode}\n{words[-2000:]}") from error
+
+
+def side_by_side(bench: Bench, rounds: int, program: Sequence[str | Path]) -> dict[str, list[dict[str, float]]]:
+    """The numbers of a program, run in all ways."""
+    ways = {way: partial(numbers_of, [*prefix, *program]) for way, prefix in WAYS.items()}
+    return interleave(bench.rounds(rounds), ways)
 
 
 # ---------------------------------------------------------------------------------------------- text
@@ -148,7 +161,8 @@ def percent(measured: Estimate) -> str:
 
 
 def span(measured: Estimate, unit: str = "s", scale: float = 1.0, digits: int = 2) -> str:
-    value, low, high = (f"{each * scale:.{digits}f}" for each in (measured.value, measured.low, measured.high))
+    numbers = measured.value, measured.low, measured.high
+    value, low, high = (f"{number * scale:.{digits}f}" for number in numbers)
     return f"{value} {unit} ({low} … {high})"
 
 

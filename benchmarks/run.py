@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [NAME …] [--quick] [--python PATH]
 
-Without names all are run. The faultlens measured is the one of the interpreter that runs this; --python names an
-interpreter that has TensorFlow, if this one has not."""
+Without names all are run. The faultlens measured is that of the interpreter that runs this; --python names one
+that has TensorFlow, if this one has not."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ INTRODUCTION = """\
 
 Made by `python benchmarks/run.py`{how}, on {machine}; {seconds:.0f} s.
 
-Variants are run in turns, in a random order each round. Numbers are medians of the rounds; costs are medians of the
-ratio to the plain run of the same round. In brackets: the 95% confidence interval (bootstrap). The noise of the bench
-is measured in the same way, with the plain run against itself: a cost inside that interval cannot be told from none.
+Variants are run in turns, in a random order each round. Numbers are medians of the rounds; costs are medians of
+the ratio to the plain run of the same round. In brackets: the 95% confidence interval (bootstrap). The noise of
+the bench is measured in the same way, with the plain run against itself: a cost inside that interval cannot be
+told from none.
 """
 
 
@@ -73,7 +74,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="few rounds: does it work?")
     parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")

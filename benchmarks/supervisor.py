@@ -1,4 +1,4 @@
-"""What the supervisor itself needs while a TensorFlow program runs, and for reporting its death: memory and CPU."""
+"""What the supervisor itself needs: memory and CPU while a TensorFlow program runs, memory for its death."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from memory import pss_kib, status_kib
 IDLE_S = 20
 LIMIT_MB = 60.0
 WAYS = ("agent", "ptrace")
-HEADER = ("", "while it runs: peak", "while it runs: proportional", "CPU", "reporting a death: peak", "target", "")
+HEADER = ("", "peak, it runs", "proportional, it runs", "CPU, it runs", "peak, it has died", "target", "")
 TEXT = f"""\
-The faultlens process alone, beside a program that has imported TensorFlow. Peak: VmHWM. Proportional: Pss, where pages
-shared with other processes count in part. CPU: of one core, over {IDLE_S} s after the import. The target holds for the
-peak while the program runs; after its death faultlens also loads what it needs for reporting."""
+The faultlens process alone, beside a program that has imported TensorFlow and then idles. Peak: VmHWM.
+Proportional: Pss, where pages shared with other processes count in part. CPU: of one core, over {IDLE_S} s after
+the import; later it becomes less. The target holds for both peaks."""
 
 
 def run(bench: Bench) -> Table:
@@ -26,7 +26,7 @@ def run(bench: Bench) -> Table:
         idle, share = _beside_idle(bench, way)
         dying = _peak_at_death(bench, way)
         row = [way, f"{idle['peak']:.0f} MB", f"{idle['pss']:.0f} MB", f"{share:.2%}", f"{dying:.0f} MB"]
-        table.rows.append([*row, f"{LIMIT_MB:.0f} MB", verdict(idle["peak"], LIMIT_MB)])
+        table.rows.append([*row, f"{LIMIT_MB:.0f} MB", verdict(max(idle["peak"], dying), LIMIT_MB)])
         table.data[way] = {**idle, "cpu": share, "dying": dying}
     return table
 

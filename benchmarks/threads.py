@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from measure import OVERHEAD_HEADER, PROGRAMS, WAYS, Bench, Table, column, interleave, numbers_of, overhead_row
+from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Table, column, overhead_row, side_by_side
 
 THREADS, ROUNDS = 1000, 15
-TEXT = f"{THREADS} Python threads that live at the same time, started and joined; timed inside the program."
+TEXT = f"{THREADS} threads that live at the same time, started and joined; timed inside the program."
 
 
 def run(bench: Bench) -> Table:
-    program = [bench.python, PROGRAMS / "threads.py", str(THREADS)]
-    results = interleave(
-        bench.rounds(ROUNDS), {way: lambda prefix=prefix: numbers_of([*prefix, *program]) for way, prefix in WAYS.items()}
-    )
-    samples = column(results, "thread")
-    return Table("Threads", TEXT, OVERHEAD_HEADER, [overhead_row("a thread", samples, "µs", 1e6, digits=1)], samples)
+    programs = {
+        "a thread of Python": ([PROGRAMS / "threads.py", str(THREADS)], "thread"),
+        "a thread of native code": (
+            [PROGRAMS / "native.py", bench.native, "start_threads", str(THREADS)],
+            "seconds_each",
+        ),
+    }
+    table = Table("Threads", TEXT, OVERHEAD_HEADER)
+    for what, (program, name) in programs.items():
+        table.data[what] = column(side_by_side(bench, ROUNDS, [bench.python, *program]), name)
+        table.rows.append(overhead_row(what, table.data[what], "µs", 1e6, digits=1))
+    return table

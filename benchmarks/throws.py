@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from functools import partial
-
-from measure import OVERHEAD_HEADER, PROGRAMS, WAYS, Bench, Table, clean_environment, interleave, overhead_row
+from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Table, column, overhead_row, side_by_side
 
 COUNT, ROUNDS = 100_000, 9
 TEXT = """\
-`std::runtime_error` thrown and caught in a loop, in native code below Python; timed inside the program. Programs throw
-seldom, so there is no target; this is what one exception costs."""
+`std::runtime_error` thrown and caught in a loop, in native code below Python; timed inside the program. Programs
+throw seldom, so there is no target; this is what one exception costs."""
 
 
 def run(bench: Bench) -> Table:
     table = Table("C++ exceptions", TEXT, OVERHEAD_HEADER)
-    count = bench.scaled(COUNT)
     for depth in (1, 20):
-        program = [bench.python, PROGRAMS / "native.py", bench.native, "throw_and_catch", str(count), str(depth)]
-        ways = {way: partial(_seconds_each, [*prefix, *program], count) for way, prefix in WAYS.items()}
-        samples = interleave(bench.rounds(ROUNDS), ways)
+        arguments = ["throw_and_catch", str(bench.scaled(COUNT)), str(depth)]
+        results = side_by_side(bench, ROUNDS, [bench.python, PROGRAMS / "native.py", bench.native, *arguments])
         what = f"caught {depth} call{'s' if depth > 1 else ''} further out"
-        table.rows.append(overhead_row(what, samples, "µs", 1e6))
-        table.data[what] = samples
+        table.data[what] = column(results, "seconds_each")
+        table.rows.append(overhead_row(what, table.data[what], "µs", 1e6))
     return table
-
-
-def _seconds_each(command: list[str], count: int) -> float:
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, check=True)
-    return float(json.loads(done.stderr)["seconds"]) / count

@@ -23,7 +23,7 @@ from faultlens.capture.corefile import read_core
 from faultlens.errors import FaultlensError
 
 SLOW = 5.0  # seconds for one small file
-HEADERS = 16 << 10  # where the structure of a core is
+HEADERS = 8 << 10  # where the structure of a core is
 EXTREMES = (0, 1, 0x7F, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 47, (1 << 63) - 1, (1 << 64) - 1)
 RECORDED = Path(__file__).parent.parent / "tests" / "unit" / "crashes"
 
@@ -90,7 +90,9 @@ def make_core(folder: Path) -> Path:
         "#include <pthread.h>\n#include <unistd.h>\n"
         "static void *wait_here(void *unused) { pause(); return unused; }\n"
         "int main(void) {\n"
-        "  pthread_t thread;\n  pthread_create(&thread, 0, wait_here, 0);\n  usleep(10000);\n"
+        "  pthread_t thread;\n  pthread_attr_t small;\n  pthread_attr_init(&small);\n"
+        "  pthread_attr_setstacksize(&small, 1 << 15);\n"
+        "  pthread_create(&thread, &small, wait_here, 0);\n  usleep(10000);\n"
         "  return *(volatile int *)8;\n}\n"
     )
     subprocess.run(["gcc", "-g", "-pthread", "-o", folder / "null", source], check=True)

@@ -1,4 +1,4 @@
-"""Starts threads that all live at the same time, and joins them; prints the seconds per thread."""
+"""Starts threads that all live at the same time, and joins them; prints the seconds per thread to standard error."""
 
 import json
 import sys
@@ -15,4 +15,4 @@ for thread in threads:
 go.set()
 for thread in threads:
     thread.join()
-print(json.dumps({"thread": (time.perf_counter() - start) / COUNT}))
+print(json.dumps({"thread": (time.perf_counter() - start) / COUNT}), file=sys.stderr)

@@ -24,7 +24,21 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_json(report: Report) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(report, enc_hook=encode_address), indent=1)
+    try:
+        data = msgspec.json.encode(report, enc_hook=encode_address)
+    except UnicodeEncodeError:  # bytes that are not UTF-8, in a path or an argument
+        data = msgspec.json.encode(_printable(msgspec.to_builtins(report, enc_hook=encode_address)))
+    return msgspec.json.format(data, indent=1)
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return value
 
 
 def from_json(data: bytes, name: str = "the report") -> Report:
@@ -36,7 +50,7 @@ def from_json(data: bytes, name: str = "the report") -> Report:
         )
     try:
         return msgspec.json.decode(data, type=Report, dec_hook=decode_address)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise FaultlensError(
             f"{name} is damaged: {error}.", "Capture the crash again, or take another copy of the file."
         ) from error
@@ -65,7 +79,7 @@ class _Version(msgspec.Struct):
 def _schema_version(data: bytes, name: str) -> int:
     try:
         return msgspec.json.decode(data, type=_Version).schema
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise FaultlensError(
             f"{name} is not a faultlens report: {error}.", "Name a report.json written by `faultlens run`."
         ) from error

@@ -58,6 +58,14 @@ def test_children_can_be_spared(run) -> None:
     assert "FAULTLENS_AGENT" not in done.stdout
 
 
+@pytest.mark.parametrize("prefix", [["env", "-i"], ["env", "LD_PRELOAD="], ["nice", "-n", "1"], ["sh", "-c", 'exec "$@"', "sh"]])
+@pytest.mark.parametrize("options", [[], ["--no-children"]])
+def test_the_agent_goes_along_with_exec(run, call: Call, prefix: list[str], options: list[str]) -> None:
+    done = run([*prefix, sys.executable, "-c", call("read_null")], options=options)
+    assert done.returncode == -signal.SIGSEGV
+    assert (done.died.method, done.died.crashed_thread.frames[0].function) == ("agent", "read_null")
+
+
 def test_crash_during_interpreter_shutdown(run, call: Call) -> None:
     done = run(call("divide(1, 1)", after="import atexit; atexit.register(lib.read_null); print('done')"))
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "done\n")

@@ -7,14 +7,26 @@ import recorded
 from recorded import ended
 
 from faultlens.crash import Frame, Thread
-from faultlens.report.frames import Fold, fold, fold_in_words, is_own, package_of, short_function, user_frame, without_dying
+from faultlens.report.frames import (
+    Fold,
+    fold,
+    fold_in_words,
+    is_own,
+    package_of,
+    short_function,
+    user_frame,
+    without_dying,
+)
 
 
 def python(file: str, function: str = "f", line: int = 1) -> Frame:
     return Frame(kind="python", function=function, file=file, line=line)
 
 
-def native(function: str, library: str = "/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2") -> Frame:
+TENSORFLOW = "/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2"
+
+
+def native(function: str, library: str = TENSORFLOW) -> Frame:
     return Frame(kind="native", function=function, library=library)
 
 
@@ -90,7 +102,10 @@ def test_package(frame: Frame, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "short"),
     [
-        ("tensorflow::FooOp<Eigen::ThreadPoolDevice, float>::Compute(tensorflow::OpKernelContext*)", "tensorflow::FooOp<…>::Compute"),
+        (
+            "tensorflow::FooOp<Eigen::Device, float>::Compute(tensorflow::OpKernelContext*)",
+            "tensorflow::FooOp<…>::Compute",
+        ),
         ("void tensorflow::run<int>(int)", "tensorflow::run<…>"),
         ("tsl::(anonymous namespace)::PThread::ThreadFn(void*)", "tsl::PThread::ThreadFn"),
         ("absl::lts_20250814::Mutex::Lock()", "absl::Mutex::Lock"),
@@ -146,6 +161,12 @@ def test_runs_of_library_frames_are_folded() -> None:
     ]
     assert fold_in_words(Fold(12, ("keras", "tensorflow"))) == "… 12 frames in keras, tensorflow"
     assert fold_in_words(Fold(12, ("a", "b", "c", "d"))) == "… 12 frames in a, b, c, …"
+
+
+def test_code_typed_on_the_command_line_is_not_folded() -> None:
+    typed = python("<string>", "<module>")
+    library = [native(name) for name in "abcdef"]
+    assert fold([*library, typed], innermost=0) == [Fold(6, ("tensorflow",)), typed]
 
 
 def test_every_frame_is_shown_or_counted() -> None:

@@ -80,7 +80,7 @@ def test_what_cannot_be_done(
     assert "Traceback" not in captured.err
 
 
-def test_a_reader_that_goes_away_is_no_error_message(home: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error_message() -> None:
     folder.save(recorded.report("segv_in_custom_op"))
     command = [sys.executable, "-c", "import sys; from faultlens.cli import main; sys.exit(main(['show', '-v']))"]
     reader, writer = os.pipe()

@@ -44,7 +44,8 @@ def save_many(count: int, clock: list[float]) -> list[Path]:
     return saved
 
 
-def test_save_and_read_back(home: Path, clock: list[float]) -> None:
+@pytest.mark.usefixtures("clock")
+def test_save_and_read_back(home: Path) -> None:
     report = recorded.report("segv_in_custom_op")
     path = folder.save(report)
     assert path.parent.parent == home
@@ -210,8 +211,8 @@ def test_listing_survives_damage(clock: list[float]) -> None:
     assert [entry.headline[:13] for entry in folder.listing()] == ["(damaged repo", "child process"]
 
 
-def test_find(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FaultlensError, match="no reports in .* yet"):
+def test_find(clock: list[float]) -> None:
+    with pytest.raises(FaultlensError, match=r"no reports in .* yet"):
         folder.find()
     first, second = save_many(2, clock)
     assert folder.find() == second

@@ -96,8 +96,16 @@ def test_source_that_is_gone_is_not_shown(tmp_path: Path) -> None:
     ("source", "frame", "shown"),
     [
         # Columns are bytes of UTF-8; tabs are drawn as four columns.
-        ("größe = f(x)\n", {"line": 1, "column": 10, "end_column": 14}, ["▶ 1 │ größe = f(x)", "    │         ^^^^"]),
-        ("if x:\n\tf(x)\n", {"line": 2, "column": 1, "end_column": 5}, ["  1 │ if x:", "▶ 2 │     f(x)", "    │     ^^^^"]),
+        (
+            "größe = f(x)\n",
+            {"line": 1, "column": 10, "end_column": 14},
+            ["▶ 1 │ größe = f(x)", " " * 4 + "│         ^^^^"],
+        ),
+        (
+            "if x:\n\tf(x)\n",
+            {"line": 2, "column": 1, "end_column": 5},
+            ["  1 │ if x:", "▶ 2 │     f(x)", "    │     ^^^^"],
+        ),
         # The expression goes on in the next line.
         ("f(\n  1)\n", {"line": 1, "column": 0, "end_column": 0}, ["▶ 1 │ f(", "    │ ^^", "  2 │   1)"]),
         ("f()\n", {"line": 1}, ["▶ 1 │ f()"]),

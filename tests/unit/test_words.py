@@ -147,7 +147,9 @@ CASES = {
         "read of 8 bytes at 0xdeadbeef00000000, which cannot be an address, through rax",
     ),
     "unaligned vector": (
-        fault("SI_KERNEL", instruction=instruction("movaps", "", operand("write", 16, 0x7F0000000008, rsp=0x7F0000000000))),
+        fault(
+            "SI_KERNEL", instruction=instruction("movaps", "", operand("write", 16, 0x7F0000000008, rsp=0x7F0000000000))
+        ),
         {},
         "write of 16 bytes at address 0x7f0000000008, which this instruction needs aligned to 16 bytes,"
         " through rsp, which is 0x7f0000000000",
@@ -253,7 +255,11 @@ CASES = {
     ),
     "abort by an uncaught exception": (
         fault("SI_TKILL", "SIGABRT", None),
-        {"output": Output(stderr="terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n")},
+        {
+            "output": Output(
+                stderr="terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n"
+            )
+        },
         "abort() called: uncaught C++ exception 'std::bad_alloc': std::bad_alloc",
     ),
     "silent abort": (fault("SI_TKILL", "SIGABRT", None), {"threads": (ABORTING,)}, "abort() called"),

@@ -23,9 +23,7 @@ RESERVE = 256 << 20  # disk space that is left to others
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(
-        file, read_across_frames=True
-    ),
+    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
     b"\x04\x22\x4d\x18": lz4.frame.LZ4FrameFile,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }

@@ -38,14 +38,10 @@ from faultlens.errors import FaultlensError
 STACK_SECONDS = 60
 STACK_MEMORY = 4 << 30  # symbol tables of all libraries, and the core itself on top
 
-NOT_IN_A_CORE = (
-    "a core file holds no output, limits, memory counters, threads' names or earlier C++ exceptions"
-)
+NOT_IN_A_CORE = "a core file holds no output, limits, memory counters, threads' names or earlier C++ exceptions"
 
 
-def read_core(
-    path: Path, executable: Path | None = None, *, redact: bool = True, with_stacks: bool = True
-) -> Crash:
+def read_core(path: Path, executable: Path | None = None, *, redact: bool = True, with_stacks: bool = True) -> Crash:
     """`executable` overrides the one the core names, for when that has moved."""
     with plain_core(path) as plain:
         file = os.open(plain, os.O_RDONLY | os.O_CLOEXEC)

@@ -87,7 +87,7 @@ def read_header(read: Read) -> Header:
         raise ElfError("it ends within the ELF header")
     ident, kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, _ = _EHDR.unpack(raw)
     if ident[4] != ELFCLASS64 or ident[5] != ELFDATA2LSB or machine != EM_X86_64:
-        raise ElfError(f"it is for {describe_machine(ident[4], machine)}")
+        raise ElfError(f"it is for {_describe_machine(ident, machine)}")
     if phnum == PN_XNUM and shoff:
         first = read(shoff, _SHDR.size)
         if len(first) < _SHDR.size:
@@ -130,13 +130,6 @@ def build_id(read: Read, headers: list[ProgramHeader]) -> str | None:
     return None
 
 
-def describe_machine(elf_class: int, machine: int) -> str:
-    names = {3: "x86", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390", 40: "ARM", 62: "x86-64"}
-    names |= {183: "AArch64", 243: "RISC-V", 258: "LoongArch"}
-    bits = "64-bit" if elf_class == ELFCLASS64 else "32-bit"
-    return f"{bits} {names.get(machine, f'machine {machine}')}"
-
-
 def _read_table(read: Read, offset: int, count: int, entry: int, expected: int, what: str) -> bytes:
     if not count:
         return b""
@@ -150,3 +143,11 @@ def _read_table(read: Read, offset: int, count: int, entry: int, expected: int, 
 
 def _align4(size: int) -> int:
     return (size + 3) & ~3
+
+
+def _describe_machine(ident: bytes, machine: int) -> str:
+    names = {3: "x86", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390", 40: "ARM", 62: "x86-64"}
+    names |= {183: "AArch64", 243: "RISC-V", 258: "LoongArch"}
+    bits = "64-bit" if ident[4] == ELFCLASS64 else "32-bit"
+    order = "" if ident[5] == ELFDATA2LSB else "big-endian "
+    return f"{bits} {order}{names.get(machine, f'machine {machine}')}"

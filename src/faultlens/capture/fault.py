@@ -49,9 +49,7 @@ def build_fault(
     )
 
 
-def _access(
-    info: SignalInfo, registers: Mapping[str, int], decoded: crash.Instruction | None
-) -> crash.Access | None:
+def _access(info: SignalInfo, registers: Mapping[str, int], decoded: crash.Instruction | None) -> crash.Access | None:
     if registers.get("trapno") == X86_TRAP_PF and "err" in registers:
         error = registers["err"]
         return "execute" if error & X86_PF_INSTR else "write" if error & X86_PF_WRITE else "read"

@@ -18,35 +18,10 @@ STOP_TIMEOUT_S = 0.5
 SIGINFO_SIZE = 128
 
 # struct user_regs_struct, <sys/user.h>
-USER_REGS = [
-    "r15",
-    "r14",
-    "r13",
-    "r12",
-    "rbp",
-    "rbx",
-    "r11",
-    "r10",
-    "r9",
-    "r8",
-    "rax",
-    "rcx",
-    "rdx",
-    "rsi",
-    "rdi",
-    "orig_rax",
-    "rip",
-    "cs",
-    "eflags",
-    "rsp",
-    "ss",
-    "fs_base",
-    "gs_base",
-    "ds",
-    "es",
-    "fs",
-    "gs",
-]
+USER_REGS = (
+    "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi "
+    "orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs gs"
+).split()
 
 _ptrace = ctypes.CDLL(None, use_errno=True).ptrace
 _ptrace.restype = ctypes.c_long

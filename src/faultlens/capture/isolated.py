@@ -24,9 +24,7 @@ class IsolatedError(Exception):
     """The child died, took too long, or raised; the text says which."""
 
 
-def run_isolated(
-    seconds: float, memory: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
+def run_isolated(seconds: float, memory: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`function(*args, **kwargs)` in a child that may run for `seconds` and allocate `memory` bytes."""
     reader, writer = os.pipe()
     pid = os.fork()

@@ -125,9 +125,7 @@ def _siginfo(
     written = frame[_SIGINFO:]
     number, errno, code, _, _ = _SIGINFO_HEAD.unpack_from(written)
     signals = _SIGNALS_OF_TRAP.get(registers["trapno"], ())
-    if errno == 0 and (
-        (number in signals and 0 < code <= siginfo.SI_KERNEL) or (number in _FATAL and code in _SENT)
-    ):
+    if errno == 0 and ((number in signals and 0 < code <= siginfo.SI_KERNEL) or (number in _FATAL and code in _SENT)):
         return written
     last = siginfo.parse(last_siginfo).number
     # A thread that sends itself a signal gets it on its way out of the system call.
@@ -138,9 +136,7 @@ def _siginfo(
     return last_siginfo
 
 
-def _code_and_address(
-    number: int, registers: dict[str, int], mappings: Sequence[Mapping]
-) -> tuple[int, int, int]:
+def _code_and_address(number: int, registers: dict[str, int], mappings: Sequence[Mapping]) -> tuple[int, int, int]:
     """si_code, padding and si_addr as the kernel chooses them for a trap."""
     trap = registers["trapno"]
     if trap == _TRAP_PAGE_FAULT:

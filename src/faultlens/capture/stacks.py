@@ -79,9 +79,7 @@ def threads_of_core(
     return [replace(thread, name=None) for thread in found]
 
 
-def at_fault(
-    thread: Thread, registers: Mapping[str, int], memory: Memory, mappings: Sequence[crash.Mapping]
-) -> Thread:
+def at_fault(thread: Thread, registers: Mapping[str, int], memory: Memory, mappings: Sequence[crash.Mapping]) -> Thread:
     """The stack as it was at the fault; where it cannot be unwound from there, what the memory suggests."""
     pc, stack_pointer = registers["rip"], registers["rsp"]
     index = next((i for i, frame in enumerate(thread.frames) if frame.address == pc), len(thread.frames))
@@ -133,10 +131,7 @@ def _runs_python(thread: Thread) -> bool:
 
 
 def _waits_for_work(thread: Thread) -> bool:
-    return any(
-        frame.kind == "native" and any(name in frame.function for name in _LAUNCHERS)
-        for frame in thread.frames
-    )
+    return any(frame.kind == "native" and any(name in frame.function for name in _LAUNCHERS) for frame in thread.frames)
 
 
 # ---------------------------------------------------------------------------------------- reading them

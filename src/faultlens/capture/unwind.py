@@ -108,18 +108,14 @@ def _unwind(libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping]) -> Stack
     return {tid: [frames[place] for place in stack] for tid, stack in program_counters.items()}
 
 
-def _frame(
-    libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping], address: int, is_activation: bool
-) -> Frame:
+def _frame(libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping], address: int, is_activation: bool) -> Frame:
     place = locate(mappings, address)
     inside = address if is_activation else address - 1  # a return address may belong to the next line
     function, file, line, approximate = "??", None, None, False
     module = libdw.dwfl_addrmodule(dwfl, inside)
     if module:
         offset, symbol, number = ctypes.c_uint64(), _Symbol(), ctypes.c_int()
-        name = libdw.dwfl_module_addrinfo(
-            module, inside, ctypes.byref(offset), ctypes.byref(symbol), None, None, None
-        )
+        name = libdw.dwfl_module_addrinfo(module, inside, ctypes.byref(offset), ctypes.byref(symbol), None, None, None)
         if name:
             function = demangle(name.decode("utf-8", "replace").split("@")[0])
             approximate = offset.value >= max(symbol.size, 1)

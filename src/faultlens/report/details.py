@@ -31,10 +31,10 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     for index, thread in enumerate(crash.threads):
         yield Section("threads" if index == 0 else "", whole_stack(thread, crash))
     yield Section("maps", _mappings(crash))
-    yield Section("files", _files(crash), spaced=False)
+    yield Section("files", _files(crash))
     yield Section("library", _libraries(crash))
     yield Section("usage", _usage(crash, width))
-    yield Section("time", _timeline(crash, width), spaced=False)
+    yield Section("time", _timeline(crash, width))
     yield Section("limits", pairs([(name, _limit(name, crash.limits[name])) for name in crash.limits], width))
     yield Section("cgroup", _cgroup(crash.cgroup_before, crash.cgroup, width))
     yield Section("machine", _machine(crash, width))
@@ -208,8 +208,10 @@ def _program(crash: Crash, width: int) -> list[Text]:
         ("directory", program.directory or ""),
         ("executable", program.executable or ""),
         ("python", f"{python.version or '?'} at {python.executable or '?'}" if python else ""),
-        ("process", f"{crash.pid}, started by {crash.parent_pid}" if crash.pid is not None else ""),
+        ("process", str(crash.pid) if crash.pid is not None else ""),
+        ("parent", str(crash.parent_pid) if crash.parent_pid is not None else ""),
         ("ran for", duration(crash.seconds) if crash.seconds is not None else ""),
+        ("handed on", ", ".join(crash.handed_on)),
         ("exiting", "it had begun to shut down" if crash.exiting else ""),
     ]
     return pairs([(name, value) for name, value in facts if value], width)

@@ -13,6 +13,7 @@ _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|python\d+\.zip)/")
 _SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
+_TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
 _NOTEBOOK_CELL = "<ipython-input"
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
 
@@ -90,7 +91,7 @@ def fold(frames: Sequence[Frame], innermost: int = 3) -> list[Frame | Fold]:
     run: list[Frame] = []
     called = _called_by_user(frames)
     for index, frame in enumerate(frames):
-        if index < innermost or index in called or is_own(frame) or is_kernel(frame):
+        if index < innermost or index in called or is_own(frame) or is_kernel(frame) or frame.file in _TYPED_IN:
             rows += _folded(run)
             rows.append(frame)
             run = []

@@ -86,9 +86,7 @@ def python_exception(crash: Crash) -> PythonException | None:
     frames: list[Frame] = []
     for line in text[start:].split("\n")[1:]:
         if match := _TRACEBACK_FRAME.match(line):
-            frames.append(
-                Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"]))
-            )
+            frames.append(Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"])))
         elif frames and not line.startswith(" ") and (end := _EXCEPTION.match(line)):
             return PythonException(end["type"], end["message"] or "", tuple(reversed(frames)))
     return None

@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static struct fl_area *area; /* NULL: not supervised, everything is passed throu
  * text of dlerror(), which the program may be about to print. */
 #define WRAPPED(X)                                                                                           \
     X(sigaction) X(signal) X(sysv_signal) X(pthread_create) X(write) X(writev) X(syscall) X(fwrite) X(fputs) \
-    X(fputc) X(putc) X(vfprintf) X(__vfprintf_chk)
+    X(fputc) X(putc) X(vfprintf) X(__vfprintf_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
 
 extern int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list arguments);
 #undef putc
@@ -671,6 +672,84 @@ EXPORT int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
 
 /* ------------------------------------------------------------------------------------------------ start */
 
+/* A program may start another one with an environment of its own making (env LD_PRELOAD=…, env -i): the agent goes
+ * along. Nothing is allocated and nothing of the program changed: this may run between vfork and exec. */
+static char agent_path[4096];
+static char area_entry[256]; /* "FAULTLENS_AGENT=<path>" */
+static int only_this;        /* the process whose children are spared; 0: all are watched */
+
+#define ADDED_ENTRIES 4 /* LD_PRELOAD, FAULTLENS_AGENT, FAULTLENS_ONLY_THIS, NULL */
+
+static const char *variable(char *const *environment, const char *name) {
+    size_t length = strlen(name);
+    for (; environment && *environment; environment++)
+        if (!strncmp(*environment, name, length) && (*environment)[length] == '=') return *environment + length + 1;
+    return NULL;
+}
+
+/* How many entries to make room for; 0: the environment is good as it is. */
+static size_t room_needed(char *const *environment, bool for_child) {
+    if (!area || !*agent_path || (only_this && (for_child || only_this != getpid()))) return 0;
+    const char *preload = variable(environment, "LD_PRELOAD");
+    if (preload && strstr(preload, AGENT_FILE) && variable(environment, "FAULTLENS_AGENT")) return 0;
+    size_t count = 0;
+    while (environment && environment[count]) count++;
+    return count + ADDED_ENTRIES;
+}
+
+static char *const *add_agent(char *const *environment, char **room, char *preload, size_t preload_size) {
+    const char *before = variable(environment, "LD_PRELOAD");
+    if (before && (!*before || strstr(before, AGENT_FILE))) before = NULL;
+    int length = snprintf(preload, preload_size, "LD_PRELOAD=%s%s%s", before ? before : "", before ? ":" : "", agent_path);
+    if ((size_t)length >= preload_size) return environment;
+    size_t count = 0;
+    for (; environment && *environment; environment++)
+        if (strncmp(*environment, "LD_PRELOAD=", 11) && strncmp(*environment, "FAULTLENS_AGENT=", 16))
+            room[count++] = *environment;
+    room[count++] = preload;
+    room[count++] = area_entry;
+    if (only_this) room[count++] = (char *)"FAULTLENS_ONLY_THIS=1";
+    room[count] = NULL;
+    return room;
+}
+
+#define WITH_AGENT(environment, for_child)                       \
+    size_t needed_ = room_needed(environment, for_child);        \
+    char *room_[needed_ + 1], preload_[needed_ ? 4096 : 1];      \
+    char *const *extended = needed_ ? add_agent(environment, room_, preload_, sizeof preload_) : environment
+
+EXPORT int execve(const char *path, char *const *arguments, char *const *environment) {
+    WITH_AGENT(environment, false);
+    return NEXT(execve)(path, arguments, extended);
+}
+
+EXPORT int execvpe(const char *file, char *const *arguments, char *const *environment) {
+    WITH_AGENT(environment, false);
+    return NEXT(execvpe)(file, arguments, extended);
+}
+
+EXPORT int execv(const char *path, char *const *arguments) { return execve(path, arguments, environ); }
+EXPORT int execvp(const char *file, char *const *arguments) { return execvpe(file, arguments, environ); }
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment) {
+    WITH_AGENT(environment, true);
+    return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, extended);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment) {
+    WITH_AGENT(environment, true);
+    return NEXT(posix_spawnp)(pid, file, actions, attributes, arguments, extended);
+}
+
+static void remember_for_exec(const char *area_path) {
+    Dl_info self;
+    if (!dladdr((void *)remember_for_exec, &self) || !self.dli_fname) return;
+    snprintf(agent_path, sizeof agent_path, "%s", self.dli_fname);
+    snprintf(area_entry, sizeof area_entry, "FAULTLENS_AGENT=%s", area_path);
+}
+
 /* Children that are started from here on are spared of the agent. */
 static void hide_from_children(void) {
     const char *preload = getenv("LD_PRELOAD");
@@ -722,7 +801,9 @@ static void __attribute__((constructor)) start_agent(void) {
             munmap(memory, sizeof *area);
         }
     }
+    remember_for_exec(path);
     if (getenv("FAULTLENS_ONLY_THIS")) {
+        only_this = getpid();
         unsetenv("FAULTLENS_ONLY_THIS");
         hide_from_children();
     }

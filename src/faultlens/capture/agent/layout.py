@@ -18,31 +18,9 @@ OUTPUT_MAGIC = 0x4C46
 FREE, CLAIMED, WAITING, ACCEPTED = range(4)
 
 # Order of gregs in ucontext_t, <sys/ucontext.h>.
-GREGS = [
-    "r8",
-    "r9",
-    "r10",
-    "r11",
-    "r12",
-    "r13",
-    "r14",
-    "r15",
-    "rdi",
-    "rsi",
-    "rbp",
-    "rbx",
-    "rdx",
-    "rax",
-    "rcx",
-    "rsp",
-    "rip",
-    "eflags",
-    "csgsfs",
-    "err",
-    "trapno",
-    "oldmask",
-    "cr2",
-]
+GREGS = (
+    "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip eflags csgsfs err trapno oldmask cr2"
+).split()
 
 
 class Fault(ctypes.Structure):
