@@ -18,7 +18,7 @@ def describe(python: str) -> str:
     model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.M)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    asked = subprocess.run([python, "-c", VERSIONS], env=environment, stdout=subprocess.PIPE, check=True)
+    asked = subprocess.run([python, "-c", VERSIONS], env=environment, capture_output=True, check=True)
     inner, tensorflow, keras = asked.stdout.decode().split()[-3:]
     cores, kernel = len(os.sched_getaffinity(0)), platform.release().split("-")[0]
     return (

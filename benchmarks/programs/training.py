@@ -1,7 +1,7 @@
 """Keras fit of a small CNN, then a loop of small eager operations.
 
-Prints the seconds per step and per operation, by the clock and of CPU, to standard error. Each is the median of parts long enough
-(a tenth of a second and more) for whatever happens now and then to happen in all of them."""
+Prints the seconds per step and per operation, by the clock and of CPU, to standard error. Each is the median of
+parts long enough (a tenth of a second and more) for whatever happens now and then to happen in all of them."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Clock(tf.keras.callbacks.Callback):
     def mark(self) -> None:
         self.marks.append((time.perf_counter(), time.process_time()))
 
-    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+    def on_epoch_end(self, *_: object, **__: object) -> None:
         self.mark()
 
     def medians(self, name: str, count: int) -> dict[str, float]:

@@ -276,6 +276,7 @@ class Crash(Record, frozen=True):
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()  # signals that were sent to faultlens for the program: "SIGTERM from process 7"
+    sources: dict[str, str] = {}  # the user's own files on the stacks: path -> text
     children: tuple[Crash, ...] = ()
     gaps: tuple[str, ...] = ()  # what could not be recorded, and why
 

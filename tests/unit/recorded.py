@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from faultlens import reportfile
 from faultlens.cli import output
@@ -17,18 +17,13 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 THERE = "/home/ada/mnist"  # where the recorded programs ran
 
 
-def report(name: str, directory: Path | None = None) -> Report:
-    """The recorded report; `directory` holds the sources of the program, as they were when it ran."""
-    data = (FOLDER / f"{name}.json").read_text()
-    return reportfile.from_json(data.replace(THERE, str(directory or THERE)).encode())
-
-
-def sources(directory: Path) -> Path:
-    """The programs' sources, older than the crashes."""
-    for source in (FOLDER / "source").iterdir():
-        shutil.copy(source, directory)
-        os.utime(directory / source.name, (0, 0))
-    return directory
+def report(name: str, *, with_sources: bool = False) -> Report:
+    """The recorded report; on request with the sources of the program, which the files hold apart."""
+    found = reportfile.from_json((FOLDER / f"{name}.json").read_bytes())
+    if not with_sources:
+        return found
+    sources = {f"{THERE}/{path.name}": path.read_text() for path in (FOLDER / "source").iterdir()}
+    return replace(found, crash=replace(found.crash, sources=sources))
 
 
 def plain(report: Report, *, verbose: bool = False, stored: Path | None = None) -> str:

@@ -6,8 +6,7 @@ import pytest
 import recorded
 from recorded import ended
 
-from faultlens.crash import Frame, Thread
-from faultlens.report.frames import (
+from faultlens.clues.frames import (
     Fold,
     fold,
     fold_in_words,
@@ -17,6 +16,7 @@ from faultlens.report.frames import (
     user_frame,
     without_dying,
 )
+from faultlens.crash import Frame, Thread
 
 
 def python(file: str, function: str = "f", line: int = 1) -> Frame:

@@ -99,7 +99,9 @@ def _size_of_core(start: bytes, path: Path) -> int:
     try:
         headers = elf.program_headers(read, elf.read_header(read))
     except elf.ElfError as error:
-        raise FaultlensError(f"{path} is packed, and what is in it is not a core: {error}.", "") from error
+        raise FaultlensError(
+            f"{path} is packed, and what is in it is not a core: {error}.", "Name a core file."
+        ) from error
     return max((header.offset + header.filesz for header in headers), default=len(start))
 
 

@@ -237,7 +237,7 @@ def _fault(core: _Core, crashed: CoreThread) -> Fault | None:
             registers={"rip": Address(crashed.registers["rip"]), "rsp": Address(crashed.registers["rsp"])},
         )
     if not info.is_fault and (info.sender_pid == notes.pid or info.code == siginfo.SI_TKILL):
-        recovered = signal_frame.recover(memory, crashed.registers["rsp"], mappings, notes.siginfo)
+        recovered = signal_frame.recover(memory, crashed.registers, mappings, notes.siginfo)
         if recovered:
             return build_fault(*recovered, crashed.id, memory, mappings, "signal-frame")
     return build_fault(notes.siginfo, crashed.registers, crashed.id, memory, mappings)

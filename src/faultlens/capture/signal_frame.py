@@ -18,6 +18,7 @@ from faultlens.capture.memory import Memory
 from faultlens.crash import Mapping
 
 MAX_SCAN = 1 << 20
+_JUST_LEFT = 16 << 10  # frame, vector registers (with AMX 11 kB) and red zone
 
 # struct rt_sigframe: pretcode, ucontext (flags, link, stack, sigcontext, sigmask), siginfo
 _WORD = struct.Struct("<Q")
@@ -34,8 +35,6 @@ _NAMES = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rdi", "rsi", "rbp", "rbx", "rdx", "rax", "rcx"),
     *("rsp", "rip", "eflags", "cs", "gs", "fs", "ss", "err", "trapno", "oldmask", "cr2"),
 )
-_FATAL = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
-_SENT = frozenset({siginfo.SI_USER, siginfo.SI_QUEUE, siginfo.SI_TKILL})
 _USER_CS = struct.pack("<HHH", 0x33, 0, 0)  # __USER_CS, then gs and fs
 
 _EFLAGS_ALWAYS = 0x202  # the reserved bit, and interrupts allowed
@@ -62,42 +61,54 @@ _TRAP_DIVIDE, _TRAP_OPCODE, _TRAP_PAGE_FAULT, _TRAP_ALIGNMENT = 0, 6, 14, 17
 
 
 def recover(
-    memory: Memory, stack_pointer: int, mappings: Sequence[Mapping], last_siginfo: bytes
+    memory: Memory, registers: dict[str, int], mappings: Sequence[Mapping], last_siginfo: bytes
 ) -> tuple[bytes, dict[str, int]] | None:
     """siginfo and registers (with trapno, err and cr2) of the signal a handler was called for, if any.
 
-    `last_siginfo` is that of the signal raised last. The innermost true fault counts; a frame of a signal
-    that was sent, as by abort(), is taken when there is none.
+    `registers` are the thread's now, `last_siginfo` is that of the signal raised last. The innermost true fault
+    counts; a frame of a signal that was sent, as by abort(), is taken when there is none.
     """
     sent = None
-    for frame in _frames(memory, stack_pointer, mappings):
-        registers = dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
-        info = _siginfo(frame, registers, memory, mappings, last_siginfo)
+    for frame in _frames(memory, registers, mappings):
+        saved = _saved_registers(frame)
+        info = _siginfo(frame, saved, memory, mappings, last_siginfo)
         if siginfo.parse(info).is_fault:
-            return info, registers
-        sent = sent or (info, registers)
+            return info, saved
+        sent = sent or (info, saved)
     return sent
 
 
-def _frames(memory: Memory, stack_pointer: int, mappings: Sequence[Mapping]) -> Iterator[bytes]:
+def _frames(memory: Memory, registers: dict[str, int], mappings: Sequence[Mapping]) -> Iterator[bytes]:
     """What looks like a signal frame in every respect, innermost first."""
+    stack_pointer = registers["rsp"]
     mapping = find(mappings, stack_pointer)
     if mapping is None:
         return
-    stack = memory.read(stack_pointer, min(MAX_SCAN, mapping.end - stack_pointer))
+    # A signal that is blocked while its handler runs comes when the handler returns, to where it was called
+    # from: the frame has just been left, and is still there.
+    for frame in _frames_between(max(mapping.start, stack_pointer - _JUST_LEFT), stack_pointer, memory, mappings):
+        saved = _saved_registers(frame)
+        if saved["rip"] == registers["rip"] and saved["rsp"] == stack_pointer:
+            yield frame
+    end = min(mapping.end, stack_pointer + MAX_SCAN)
+    yield from _frames_between(stack_pointer, end, memory, mappings)
+
+
+def _frames_between(start: int, end: int, memory: Memory, mappings: Sequence[Mapping]) -> Iterator[bytes]:
+    stack = memory.read(start, end - start)
     position = stack.find(_USER_CS)
     while position >= 0:
-        start = position - _CS
+        begin = position - _CS
         # The kernel aligns the frame so that it lies 8 bytes off a multiple of 16, like a called function's.
-        if start >= 0 and (stack_pointer + start) % 16 == 8:
-            frame = stack[start : start + _FRAME_SIZE]
+        if begin >= 0 and (start + begin) % 16 == 8:
+            frame = stack[begin : begin + _FRAME_SIZE]
             if len(frame) == _FRAME_SIZE and _is_signal_frame(frame, memory, mappings):
                 yield frame
         position = stack.find(_USER_CS, position + 1)
 
 
 def _is_signal_frame(frame: bytes, memory: Memory, mappings: Sequence[Mapping]) -> bool:
-    registers = dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
+    registers = _saved_registers(frame)
     (flags,) = _WORD.unpack_from(frame, _UC_FLAGS)
     return (
         flags & ~_UC_FLAGS_KNOWN == 0
@@ -105,6 +116,10 @@ def _is_signal_frame(frame: bytes, memory: Memory, mappings: Sequence[Mapping]) 
         and registers["eflags"] & _EFLAGS_ALWAYS == _EFLAGS_ALWAYS
         and _returns_to_kernel(_WORD.unpack_from(frame)[0], memory, mappings)
     )
+
+
+def _saved_registers(frame: bytes) -> dict[str, int]:
+    return dict(zip(_NAMES, _REGISTERS.unpack_from(frame, _SIGCONTEXT), strict=True))
 
 
 def _returns_to_kernel(address: int, memory: Memory, mappings: Sequence[Mapping]) -> bool:
@@ -122,18 +137,24 @@ def _siginfo(
     mappings: Sequence[Mapping],
     last_siginfo: bytes,
 ) -> bytes:
-    written = frame[_SIGINFO:]
-    number, errno, code, _, _ = _SIGINFO_HEAD.unpack_from(written)
+    written, last = siginfo.parse(frame[_SIGINFO:]), siginfo.parse(last_siginfo)
     signals = _SIGNALS_OF_TRAP.get(registers["trapno"], ())
-    if errno == 0 and ((number in signals and 0 < code <= siginfo.SI_KERNEL) or (number in _FATAL and code in _SENT)):
-        return written
-    last = siginfo.parse(last_siginfo).number
+    # Where the kernel wrote none, there is anything: only what agrees with the rest of the frame counts.
+    if written.number in signals and written.is_fault and written.address in _addresses(registers):
+        return frame[_SIGINFO:]
     # A thread that sends itself a signal gets it on its way out of the system call.
     was_sent = memory.read(registers["rip"] - len(_SYSCALL), len(_SYSCALL)) == _SYSCALL
-    if last in signals and not was_sent:
-        head = _SIGINFO_HEAD.pack(last, 0, *_code_and_address(last, registers, mappings))
+    if last.number in signals and not was_sent:
+        head = _SIGINFO_HEAD.pack(last.number, 0, *_code_and_address(last.number, registers, mappings))
         return head.ljust(siginfo.SIGINFO_SIZE, b"\0")
     return last_siginfo
+
+
+def _addresses(registers: dict[str, int]) -> tuple[int | None, ...]:
+    """What si_addr may be for the trap."""
+    if registers["trapno"] == _TRAP_PAGE_FAULT:
+        return (registers["cr2"],)
+    return registers["rip"], None
 
 
 def _code_and_address(number: int, registers: dict[str, int], mappings: Sequence[Mapping]) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.output_tail import OutputTail
+from faultlens.capture.sources import with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
 from faultlens.environment.cgroup import cgroup_of
@@ -210,7 +211,7 @@ class _Supervisor:
         if crash.pid == self.pid:
             self.main = crash
             return
-        crash = replace(crash, output=self._output_of(crash.pid or 0))
+        crash = with_sources(replace(crash, output=self._output_of(crash.pid or 0), seconds=self._elapsed()))
         self.children.append(crash)
         self.on_child_crash(crash)
 
@@ -242,11 +243,11 @@ class _Supervisor:
             pids = {self.pid, *(thread.id for thread in crash.threads)}
             pids |= {child.pid for child in self.children if child.pid}
             log = kernel_log_lines(pids, self.started_at)
-        return replace(
+        crash = replace(
             crash,
             outcome=outcome,
             time=time.time(),
-            seconds=round(time.monotonic() - self.started, 3),
+            seconds=self._elapsed(),
             output=output,
             timeline=tuple(self.timeline.samples),
             memory=crash.memory or self.timeline.memory,
@@ -257,6 +258,10 @@ class _Supervisor:
             handed_on=tuple(self.handed_on),
             children=tuple(self.children),
         )
+        return with_sources(crash)
+
+    def _elapsed(self) -> float:
+        return round(time.monotonic() - self.started, 3)
 
     def _output_of(self, pid: int) -> Output:
         output = self.output.read(pid)

@@ -138,9 +138,10 @@ class _Image:
         table = self.table(elf.SHT_DYNSYM)
         if table is None:
             return None
+        names = self._read(table.names.offset, table.names.size)
         with table.symbols as symbols:
             for name_offset, _, _, section, value, _ in SYMBOL.iter_unpack(symbols):
-                if section != SHN_UNDEF and self._name(table.names, name_offset) == name:
+                if section != SHN_UNDEF and names.startswith(name + b"\0", name_offset):
                     return int(value) - self._base
         return None
 

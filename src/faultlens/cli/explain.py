@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
-from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.crash import Crash
-    from faultlens.reportfile import Report
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -31,11 +29,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def explain(arguments: argparse.Namespace) -> int:
+    from faultlens.capture.sources import with_sources
     from faultlens.reportfile import Report
 
-    crash = _read(arguments.core, arguments.executable)
+    crash = with_sources(_read(arguments.core, arguments.executable))
     report = Report(outcome=crash.outcome, crash=crash)
-    stored = None if arguments.no_save else _save(report)
+    stored = None if arguments.no_save else output.save(report)
     if arguments.json:
         output.write_json(report, arguments.json)
     if arguments.json != "-":
@@ -51,14 +50,3 @@ def _read(core: str, executable: Path | None) -> Crash:
         return read_core(Path(core), executable)
     with fetched_core(core) as path:
         return read_core(path, executable)
-
-
-def _save(report: Report) -> Path | None:
-    """A report that cannot be kept can still be shown."""
-    from faultlens.store import folder
-
-    try:
-        return folder.save(report)
-    except FaultlensError as error:
-        print(f"faultlens: {error}", file=sys.stderr)
-        return None

@@ -30,7 +30,7 @@ def console(stream: TextIO) -> Console:
     """Colours and the width of the screen in a terminal; plain text in a pipe or under NO_COLOR."""
     from rich.console import Console
 
-    from faultlens.report.safe_text import make_printable
+    from faultlens.safe_text import make_printable
 
     terminal = stream.isatty()
     plain = not terminal or bool(os.environ.get("NO_COLOR"))
@@ -50,6 +50,17 @@ def render(report: Report, stream: TextIO, *, verbose: bool = False, stored: Pat
     from faultlens.report import terminal
 
     terminal.render(report, verbose=verbose, console=console(stream), stored=stored)
+
+
+def save(report: Report) -> Path | None:
+    """Keep the report for `faultlens show`. One that cannot be kept can still be shown."""
+    from faultlens.store import folder
+
+    try:
+        return folder.save(report)
+    except FaultlensError as error:
+        print(f"faultlens: {error}", file=sys.stderr)
+        return None
 
 
 def write_json(report: Report, target: str) -> None:

@@ -10,12 +10,12 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from faultlens.cli import output
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.capture.supervisor import Options
     from faultlens.crash import Crash
-    from faultlens.reportfile import Report
 
 PR_SET_DUMPABLE = 4
 # Ends that people and schedulers bring about on purpose: one line is enough.
@@ -107,17 +107,13 @@ def _report(crash: Crash, arguments: argparse.Namespace) -> None:
 
     report = Report(outcome=crash.outcome, crash=crash)
     if arguments.json:
-        from faultlens.cli.output import write_json
-
-        write_json(report, arguments.json)
+        output.write_json(report, arguments.json)
     if not (worth_telling(crash) or arguments.verbose):
         return
-    stored = None if arguments.no_save else _save(report)
+    stored = None if arguments.no_save else output.save(report)
     if not arguments.quiet:
-        from faultlens.cli.output import render
-
         sys.stdout.flush()
-        render(report, sys.stderr, verbose=arguments.verbose, stored=stored)
+        output.render(report, sys.stderr, verbose=arguments.verbose, stored=stored)
 
 
 def worth_telling(crash: Crash) -> bool:
@@ -125,16 +121,6 @@ def worth_telling(crash: Crash) -> bool:
     if crash.children or crash.fault or crash.outcome.kind == "hang":
         return True
     return crash.outcome.kind == "signal" and crash.outcome.signal not in ASKED_FOR
-
-
-def _save(report: Report) -> Any:
-    from faultlens.store import folder
-
-    try:
-        return folder.save(report)
-    except FaultlensError as error:
-        print(f"faultlens: {error}", file=sys.stderr)
-        return None
 
 
 def end_like(status: int) -> None:

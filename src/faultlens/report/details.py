@@ -10,7 +10,7 @@ from rich.text import Text
 from faultlens.crash import CgroupState, Crash, Fault, Limit
 from faultlens.report.page import PATH_LIMIT, QUIET, Section, fixed, pairs, unbroken, words
 from faultlens.report.quantities import count, duration, size
-from faultlens.report.safe_text import last_lines, one_line
+from faultlens.safe_text import last_lines, one_line
 from faultlens.report.sparkline import sparkline
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words, mapping_at

@@ -6,10 +6,10 @@ import re
 from pathlib import PurePosixPath
 
 from faultlens.crash import Crash, Frame
-from faultlens.report.frames import is_main, is_own, short_function, user_frame, without_dying
-from faultlens.report.last_words import python_exception
+from faultlens.clues.frames import is_main, is_own, short_function, user_frame, without_dying
+from faultlens.clues.last_words import python_exception
 from faultlens.report.quantities import duration, size
-from faultlens.report.safe_text import one_line
+from faultlens.safe_text import one_line
 from faultlens.report.words import SENT
 
 # Signals with which processes and people end programs; not the outcome of a fault inside.

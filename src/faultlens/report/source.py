@@ -1,17 +1,13 @@
-"""The lines of source around a frame, as long as the file on disk is the one that ran."""
+"""The lines of source around a frame, from the copy that was kept with the crash."""
 
 from __future__ import annotations
 
-import stat
-import tokenize
-from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.crash import Crash, Frame
 
 LINES_BEFORE = 3
 LINES_AFTER = 1
-_MAX_SOURCE_BYTES = 4 << 20
 _TAB = " " * 4
 
 
@@ -23,10 +19,10 @@ class SourceLine(NamedTuple):
 
 
 def excerpt(frame: Frame, crash: Crash) -> list[SourceLine]:
-    """A few lines around the failing one, less their common indentation; none when they cannot be trusted."""
+    """A few lines around the failing one, less their common indentation; none when they are not known."""
     if frame.file is None or frame.line is None:
         return []
-    lines = _read(Path(crash.program.directory or ".", frame.file), crash)
+    lines = crash.sources.get(frame.file, "").split("\n")
     if not 0 < frame.line <= len(lines):
         return []
     numbers = range(max(1, frame.line - LINES_BEFORE), min(len(lines), frame.line + LINES_AFTER) + 1)
@@ -37,19 +33,6 @@ def excerpt(frame: Frame, crash: Crash) -> list[SourceLine]:
         underline = _underline(frame, text, indent) if number == frame.line else None
         shown.append(SourceLine(number, text[indent:].replace("\t", _TAB), underline))
     return _without_blank_ends(shown, frame.line)
-
-
-def _read(path: Path, crash: Crash) -> list[str]:
-    try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_SOURCE_BYTES:
-            return []
-        if crash.time is not None and state.st_mtime > crash.time - (crash.seconds or 0):
-            return []  # written after the program had started: perhaps not the lines that ran
-        with tokenize.open(path) as file:
-            return file.read().split("\n")
-    except (OSError, SyntaxError, ValueError):
-        return []
 
 
 def _common_indent(lines: list[str]) -> int:

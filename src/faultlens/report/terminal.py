@@ -11,7 +11,7 @@ from rich.text import Text
 from faultlens.crash import Crash
 from faultlens.diagnosis import Diagnosis
 from faultlens.report import details
-from faultlens.report.frames import user_frame
+from faultlens.clues.frames import user_frame
 from faultlens.report.headline import (
     crashed_child,
     headline,
@@ -20,7 +20,7 @@ from faultlens.report.headline import (
     no_memory_kill,
     short_path,
 )
-from faultlens.report.last_words import abort_reason, last_words
+from faultlens.clues.last_words import abort_reason, last_words
 from faultlens.report.page import (
     ALARM,
     GUTTER,

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from rich.text import Text
 
 from faultlens.crash import Crash, Frame, Thread
-from faultlens.report.frames import (
+from faultlens.clues.frames import (
     Fold,
     fold,
     fold_in_words,
@@ -23,7 +23,7 @@ from faultlens.report.frames import (
 from faultlens.report.headline import native_place, short_path
 from faultlens.report.page import GAP, OWN, PATH_LIMIT, QUIET, fixed, unbroken, words
 from faultlens.report.quantities import count
-from faultlens.report.safe_text import ELLIPSIS, one_line, shorten
+from faultlens.safe_text import ELLIPSIS, one_line, shorten
 
 _GROUPS_SHOWN = 6
 _LONGEST_NAME = 26

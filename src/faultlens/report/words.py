@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
-from faultlens.report.frames import short_function
-from faultlens.report.last_words import abort_reason
+from faultlens.clues.frames import short_function
+from faultlens.clues.last_words import abort_reason
 from faultlens.report.quantities import count, size
-from faultlens.report.safe_text import one_line
+from faultlens.safe_text import one_line
 
 PAGE = 4096
 NULL_AREA = PAGE  # an address below it comes from a null pointer plus an offset

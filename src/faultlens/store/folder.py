@@ -19,7 +19,7 @@ from faultlens import reportfile
 from faultlens.crash import OutcomeKind
 from faultlens.errors import FaultlensError
 from faultlens.report.headline import headline, program_name
-from faultlens.report.safe_text import one_line
+from faultlens.safe_text import one_line
 from faultlens.reportfile import Report
 from faultlens.store.files import sync_folder, write_synced
 

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from faultlens.crash import Crash, Frame
-from faultlens.report.safe_text import last_lines
+from faultlens.safe_text import last_lines
 
 _LINES_SEARCHED = 200
 _LINES_SHOWN = 4
