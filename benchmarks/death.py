@@ -15,7 +15,7 @@ from pathlib import Path
 import measure as m
 from measure import EXAMPLE, FAULTLENS, PLAIN, Bench, Table
 
-ROUNDS = 7
+ROUNDS = 5
 LIMIT = 2.0
 PATIENCE_S = 120
 AGENT, PTRACE = "`faultlens run`, agent", "`faultlens run`, ptrace"

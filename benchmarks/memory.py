@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from measure import clean_environment
 
@@ -31,18 +32,24 @@ def _kib(path: Path, name: str) -> int | None:
     return None
 
 
-def peak_of_tree(command: Sequence[str | Path], **more: str | Path) -> dict[str, int]:
-    """Bytes that a command and its children occupied at most: all, and without pages of files."""
-    process = subprocess.Popen(
-        command, env=clean_environment(**more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+class Peak(NamedTuple):
+    """Bytes that a command and its children occupied at most, and its wall time with our looks at it."""
+
+    resident: int
+    anonymous: int  # not backed by files
+    seconds: float
+
+
+def peak_of_tree(command: Sequence[str | Path]) -> Peak:
+    start = time.perf_counter()
+    process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     resident = anonymous = 0
     while process.poll() is None:
         pids = list(_family(process.pid))
         resident = max(resident, sum(pss_kib(pid) or 0 for pid in pids))
         anonymous = max(anonymous, sum(status_kib(pid, "RssAnon") or 0 for pid in pids))
         time.sleep(INTERVAL_S)
-    return {"resident": resident * 1024, "anonymous": anonymous * 1024}
+    return Peak(resident * 1024, anonymous * 1024, time.perf_counter() - start)
 
 
 def _family(pid: int) -> Iterator[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Table, column, overhead_row, side_by_side
 
-ROUNDS = 15
+ROUNDS = 11
 LIMIT = 1.05  # "full pipe speed"
-# How many blocks of how many bytes; the unit and scale to show it in; the limit.
+# How many blocks of how many bytes, and the limit of the ratio.
 CASES = {
     "100 MB: a block of 64 KiB": (1600, 1 << 16, LIMIT),
     "a million small writes: one of 32 bytes": (1_000_000, 32, None),

@@ -60,7 +60,7 @@ def main() -> None:
         bench = _bench(Path(folder), arguments)
         for name in arguments.names or BENCHMARKS:
             start = time.monotonic()
-            tables[name] = BENCHMARKS[name](bench)
+            tables[name] = _measured(name, bench)
             print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
             print(_text(tables[name]), flush=True)
     seconds = time.monotonic() - began
@@ -73,6 +73,13 @@ def main() -> None:
     print(f"written: docs/{PAGE.name}, benchmarks/{RESULTS.name}")
 
 
+def _measured(name: str, bench: Bench) -> Table:
+    try:
+        return BENCHMARKS[name](bench)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        return Table(name.capitalize(), "", ("not measured",), [[str(error).splitlines()[0]]])
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
@@ -81,6 +88,7 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(BENCHMARKS):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    arguments.python = str(Path(arguments.python).absolute())  # a link is what makes a virtual environment
     return arguments
 
 

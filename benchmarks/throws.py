@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Table, column, overhead_row, side_by_side
 
-COUNT, ROUNDS = 100_000, 9
+COUNT, ROUNDS = 30_000, 9
 TEXT = """\
 `std::runtime_error` thrown and caught in a loop, in native code below Python; timed inside the program. Programs
 throw seldom, so there is no target; this is what one exception costs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
@@ -18,6 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CHUNK = 1 << 20
+STACK = 120 << 20  # the kernel leaves at least 128 MB free below the stack
 
 
 class IsolatedError(Exception):
@@ -74,6 +76,8 @@ def _make_harmless(memory: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # pystack follows a deep recursion recursively
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)

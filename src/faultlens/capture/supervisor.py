@@ -209,7 +209,8 @@ class _Supervisor:
 
     def _keep(self, crash: Crash) -> None:
         if crash.pid == self.pid:
-            self.main = crash
+            # An emulator dies after the program it runs: the first death is the one to explain.
+            self.main = self.main or crash
             return
         crash = with_sources(replace(crash, output=self._output_of(crash.pid or 0), seconds=self._elapsed()))
         self.children.append(crash)

@@ -32,6 +32,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define AGENT_FILE "libfaultlens_agent.so"
+#define HANDLER __attribute__((force_align_arg_pointer)) /* emulators enter handlers with the stack misaligned */
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
 #ifndef AT_MINSIGSTKSZ
@@ -113,7 +114,7 @@ static const struct sigaction *want_action(int signal_number, const struct sigac
     return before ? before : &default_action;
 }
 
-static void on_fatal_signal(int signal_number, siginfo_t *info, void *context);
+static void HANDLER on_fatal_signal(int signal_number, siginfo_t *info, void *context);
 
 static int install_handler(int signal_number, int restart_flag) {
     struct sigaction ours;
@@ -288,7 +289,7 @@ static void send_again(void) {
 }
 
 /* The faulting instruction went through the second time: without the agent the program would be dead. */
-static void on_survival(int signal_number, siginfo_t *info, void *context) {
+static void HANDLER on_survival(int signal_number, siginfo_t *info, void *context) {
     (void)signal_number, (void)info;
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
     send_again();
@@ -309,6 +310,7 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
         send_again();
         return;
     }
+    if (signal_number != SIGSEGV && signal_number != SIGBUS) return; /* only memory can be mended meanwhile */
     action.sa_sigaction = on_survival;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigfillset(&action.sa_mask);
@@ -317,7 +319,7 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     context->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 }
 
-static void on_fatal_signal(int signal_number, siginfo_t *info, void *raw_context) {
+static void HANDLER on_fatal_signal(int signal_number, siginfo_t *info, void *raw_context) {
     int saved_errno = errno;
     ucontext_t *context = raw_context;
     const struct sigaction *action = wanted_action(signal_number);

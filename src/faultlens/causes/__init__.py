@@ -1,0 +1,26 @@
+"""The catalogue of causes: one small module per cause, grouped in folders by family.
+
+Adding a cause means adding one file: modules are found by walking this package."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from faultlens.causes.base import Cause
+
+
+@cache
+def catalogue() -> tuple[Cause, ...]:
+    """One instance of every cause, in the order of their codes."""
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+    causes = [cause() for cause in Cause.registered]
+    return tuple(sorted(causes, key=lambda cause: cause.code))
+
+
+def find(name: str) -> Cause | None:
+    """By code ("FL203") or slug ("stack-overflow"), in any case."""
+    wanted = name.strip().lower()
+    return next((cause for cause in catalogue() if wanted in (cause.code.lower(), cause.slug)), None)

@@ -1,0 +1,58 @@
+"""What the program's own messages say about its end: failed checks, heap damage, missing resources."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from faultlens.crash import Crash
+
+# "F0000 00:00:1 42 tensor.cc:1120] Check failed: …" and, before TensorFlow 2.17, "…: F tensorflow/core/x.cc:12] …"
+_FATAL_LOG = re.compile(r"^(?:F\d{4} [\d:.]+ +\d+|\d[\d-]+ [\d:.]+: F) (?P<place>\S+:\d+)\] (?P<text>.*)$", re.M)
+_TERMINATE = re.compile(
+    r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception|recursively)"
+    r"(?:\s*\n\s+what\(\):\s*(?P<what>.*))?"
+)
+# glibc's words for a damaged heap
+HEAP_OVERFLOW = re.compile(
+    r"malloc\(\): (?:invalid size|corrupted|mismatching|unaligned|invalid next|unsorted)[^\n]*"
+    r"|corrupted size vs\. prev_size[^\n]*|corrupted double-linked list[^\n]*|free\(\): (?:invalid next|corrupted)[^\n]*"
+    r"|malloc_consolidate\(\)[^\n]*|realloc\(\): invalid next[^\n]*|break adjusted to free[^\n]*"
+    r"|sysmalloc: Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*|malloc\(\): corrupted top size[^\n]*"
+)
+DOUBLE_FREE = re.compile(r"(?:free\(\): )?double free[^\n]*|free\(\): double free detected[^\n]*")
+INVALID_FREE = re.compile(
+    r"free\(\): invalid (?:pointer|size)[^\n]*|munmap_chunk\(\): invalid pointer[^\n]*"
+    r"|realloc\(\): invalid (?:pointer|old size)[^\n]*|[Aa]ttempt to free invalid pointer[^\n]*"
+    r"|free\(\): unaligned chunk[^\n]*|_int_free[^\n]*"
+)
+STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
+
+
+class CheckFailure(NamedTuple):
+    text: str  # "Check failed: limit <= dim0_size (10 vs. 9)"
+    place: str  # "tensor.cc:1120"
+
+
+class Termination(NamedTuple):
+    """What the C++ runtime said before it aborted."""
+
+    type: str | None
+    what: str | None
+
+
+def check_failure(crash: Crash) -> CheckFailure | None:
+    matches = list(_FATAL_LOG.finditer(crash.output.stderr or ""))
+    return CheckFailure(matches[-1]["text"].strip(), matches[-1]["place"]) if matches else None
+
+
+def termination(crash: Crash) -> Termination | None:
+    matches = list(_TERMINATE.finditer(crash.output.stderr or ""))
+    return Termination(matches[-1]["type"], matches[-1]["what"]) if matches else None
+
+
+def said(crash: Crash, pattern: str | re.Pattern[str]) -> str | None:
+    """The last text that matches, in glibc's message or on stderr."""
+    text = f"{crash.output.stderr or ''}\n{crash.abort_message or ''}"
+    matches = list(re.finditer(pattern, text))
+    return matches[-1][0].strip() if matches else None

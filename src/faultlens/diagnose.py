@@ -1,0 +1,102 @@
+"""Runs all causes over a crash, ranks what they found, and says what was ruled out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from faultlens.causes import catalogue
+from faultlens.causes.base import Cause, Finding
+from faultlens.clues.case import Case
+from faultlens.crash import Crash
+from faultlens.diagnosis import Diagnosis, Evidence, Fix, RuledOut
+
+UNKNOWN_BELOW = 0.4  # less than this is no verdict
+AGAINST = 0.15  # what a fact that does not fit costs
+CONTESTED = 0.08  # what a rival that is nearly as strong costs
+NEARLY = 0.1
+MAX_DIAGNOSES = 5
+
+
+class Verdict(NamedTuple):
+    diagnoses: tuple[Diagnosis, ...]  # the most likely first; empty where there is nothing to explain
+    ruled_out: tuple[RuledOut, ...]
+
+
+def diagnose(crash: Crash) -> Verdict:
+    """A pure function of the record: the same verdict from a stored report as from the dead process."""
+    case = Case(subject_of(crash))
+    findings = [(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None]
+    ranked = sorted(findings, key=lambda pair: (-_confidence(pair[1]), pair[0].code))
+    diagnoses = [_diagnosis(case, cause, found, _contested(found, ranked)) for cause, found in ranked[:MAX_DIAGNOSES]]
+    if _needs_explaining(case.crash) and (not diagnoses or diagnoses[0].confidence < UNKNOWN_BELOW):
+        diagnoses.insert(0, _unknown(case))
+    named = {cause.slug for cause, _ in ranked}
+    ruled_out = [
+        RuledOut(cause=cause.slug, because=because)
+        for cause in catalogue()
+        if cause.slug not in named and (because := cause.rule_out(case)) is not None
+    ]
+    return Verdict(tuple(diagnoses), tuple(ruled_out) if diagnoses else ())
+
+
+def subject_of(crash: Crash) -> Crash:
+    """The process to explain: the program, or the child that crashed while the program went on."""
+    if crash.fault is not None or crash.outcome.kind in ("signal", "hang"):
+        return crash
+    return next((child for child in crash.children if child.fault is not None), crash)
+
+
+def _confidence(found: Finding) -> float:
+    return max(0.05, found.strength - AGAINST * len(found.against))
+
+
+def _contested(found: Finding, ranked: Sequence[tuple[Cause, Finding]]) -> float:
+    """The confidence, less something if another cause explains the facts nearly as well."""
+    own = _confidence(found)
+    rivals = [other for _, other in ranked if other is not found and _confidence(other) > own - NEARLY]
+    return round(own - (CONTESTED if rivals else 0), 2)
+
+
+def _diagnosis(case: Case, cause: Cause, found: Finding, confidence: float) -> Diagnosis:
+    return Diagnosis(
+        cause=cause.slug,
+        code=cause.code,
+        confidence=confidence,
+        title=found.title,
+        location=found.location or case.location,
+        op=found.op,
+        evidence=found.evidence + tuple(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against),
+        fixes=found.fixes,
+    )
+
+
+def _needs_explaining(crash: Crash) -> bool:
+    return crash.outcome.kind in ("signal", "hang") or crash.fault is not None
+
+
+def _unknown(case: Case) -> Diagnosis:
+    """An honest answer, with the experiment that would decide."""
+    fixes = []
+    if case.crash.method == "status":
+        fixes.append(Fix(title="run it again under `faultlens run`", detail="only the exit status was seen", grade="safe"))
+    if case.fault is not None and case.custom_libraries:
+        names = ", ".join(path.rpartition("/")[2] for path in case.custom_libraries[:3])
+        fixes.append(Fix(title=f"rebuild {names} with -fsanitize=address and run it again"))
+    fixes.append(
+        Fix(
+            title="run it again with glibc's heap checks",
+            detail="MALLOC_CHECK_=3 LD_PRELOAD=libc_malloc_debug.so.0 faultlens run …",
+            grade="safe",
+        )
+    )
+    return Diagnosis(
+        cause="unknown",
+        code="FL000",
+        confidence=0.0,
+        title="the recorded facts do not decide what caused this",
+        location=case.location,
+        op=case.op,
+        evidence=case.fault_evidence or (Evidence(fact=f"ended as {case.crash.outcome.kind}", source="wait status"),),
+        fixes=tuple(fixes),
+    )
