@@ -64,6 +64,7 @@ def _die(bench: Bench, prefix: list[str], cold: bool = False) -> dict[str, float
         _forget_files(bench.python)
     home = bench.folder / f"home-{time.monotonic_ns()}"
     stamp = bench.folder / "stamp"
+    stamp.unlink(missing_ok=True)
     m.seconds_of(
         [*prefix, bench.python, EXAMPLE],
         LD_PRELOAD=bench.stamp, BENCHMARK_STAMP=stamp, FAULTLENS_HOME=home,

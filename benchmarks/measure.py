@@ -31,6 +31,7 @@ RESAMPLES = 2000
 CONFIDENCE = 0.95
 CHUNK = 1 << 20
 
+Command = Sequence[str | Path]
 Samples = Mapping[str, Sequence[float]]  # by variant, one of each round
 
 
@@ -117,7 +118,7 @@ def clean_environment(**more: str | Path) -> dict[str, str]:
     return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **{name: str(value) for name, value in more.items()}}
 
 
-def seconds_of(command: Sequence[str | Path], **more: str | Path) -> float:
+def seconds_of(command: Command, **more: str | Path) -> float:
     """Wall time of a command whose output and exit status do not matter."""
     start = time.perf_counter()
     subprocess.run(
@@ -131,7 +132,7 @@ def seconds_of(command: Sequence[str | Path], **more: str | Path) -> float:
     return time.perf_counter() - start
 
 
-def numbers_of(command: Sequence[str | Path]) -> dict[str, float]:
+def numbers_of(command: Command) -> dict[str, float]:
     """The numbers in the last line that a program of ours prints to stderr, and its wall time."""
     start = time.perf_counter()
     with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -146,7 +147,7 @@ def numbers_of(command: Sequence[str | Path]) -> dict[str, float]:
         raise RuntimeError(f"{command}: status {process.returncode}\n{words[-2000:]}") from error
 
 
-def side_by_side(bench: Bench, rounds: int, program: Sequence[str | Path]) -> dict[str, list[dict[str, float]]]:
+def side_by_side(bench: Bench, rounds: int, program: Command) -> dict[str, list[dict[str, float]]]:
     """The numbers of a program, run in all ways."""
     ways = {way: partial(numbers_of, [*prefix, *program]) for way, prefix in WAYS.items()}
     return interleave(bench.rounds(rounds), ways)

@@ -6,11 +6,11 @@ import contextlib
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import clean_environment
+from measure import Command, clean_environment
 
 INTERVAL_S = 0.02
 
@@ -40,7 +40,7 @@ class Peak(NamedTuple):
     seconds: float
 
 
-def peak_of_tree(command: Sequence[str | Path]) -> Peak:
+def peak_of_tree(command: Command) -> Peak:
     start = time.perf_counter()
     process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     resident = anonymous = 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Table, column, overhead_row, side_by_side
+from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Command, Table, column, overhead_row, side_by_side
 
 THREADS, ROUNDS = 1000, 15
 TEXT = f"{THREADS} threads that live at the same time, started and joined; timed inside the program."
 
 
 def run(bench: Bench) -> Table:
-    programs = {
+    programs: dict[str, tuple[Command, str]] = {
         "a thread of Python": ([PROGRAMS / "threads.py", str(THREADS)], "thread"),
         "a thread of native code": (
             [PROGRAMS / "native.py", bench.native, "start_threads", str(THREADS)],

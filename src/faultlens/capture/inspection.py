@@ -27,12 +27,14 @@ from faultlens.environment.packages import find_python
 from faultlens.environment.procfs import read_text
 
 
-def inspect(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | None = None) -> Crash:
+def inspect(
+    death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | None = None, with_stacks: bool = True
+) -> Crash:
     """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here."""
     if freeze is not None:
-        return _look(death, method, redact, freeze)
+        return _look(death, method, redact, freeze, with_stacks)
     with Freeze(death.pid) as own:
-        return _look(death, method, redact, own)
+        return _look(death, method, redact, own, with_stacks)
 
 
 def outline(death: Death, method: CaptureMethod) -> Crash:
@@ -54,7 +56,7 @@ class _NoMemory:
         return b""
 
 
-def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze) -> Crash:
+def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, with_stacks: bool) -> Crash:
     pid = death.pid
     death = death._replace(faults=(*death.faults, *_faults_arriving(death, freeze)))
     maps_text = read_text(f"/proc/{pid}/maps") or ""
@@ -62,7 +64,8 @@ def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze) -> 
     memory = ProcessMemory(pid)
     gaps = [] if mappings else ["its memory map could not be read"]
     faults = _faults(death, memory, mappings)
-    threads = _threads(death, freeze, memory, mappings, gaps)
+    found = _stacks(death, freeze, mappings, gaps) if with_stacks else []
+    threads = _threads(death, freeze, memory, mappings, found)
     program = process.program(pid, redact)
     prefix = process.environment_prefix(pid)
     cgroup = cgroup_of(pid)
@@ -112,19 +115,22 @@ def _faults_arriving(death: Death, freeze: Freeze) -> Iterator[RawFault]:
             yield RawFault(tid, info, freeze.registers[tid])
 
 
-def _threads(
-    death: Death, freeze: Freeze, memory: ProcessMemory, mappings: tuple[Mapping, ...], gaps: list[str]
-) -> tuple[Thread, ...]:
+def _stacks(death: Death, freeze: Freeze, mappings: tuple[Mapping, ...], gaps: list[str]) -> list[Thread]:
+    counters = {raw.thread: raw.registers["rip"] for raw in death.faults}
+    if freeze.problem:
+        gaps.append(f"native stacks: {freeze.problem}")
+        with contextlib.suppress(OSError):
+            without_ptrace.answer_enosys()
     try:
-        if freeze.problem:
-            gaps.append(f"native stacks: {freeze.problem}")
-            with contextlib.suppress(OSError):
-                without_ptrace.answer_enosys()
-        counters = {raw.thread: raw.registers["rip"] for raw in death.faults}
-        found = stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters)
+        return stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters)
     except stacks.NoStacksError as error:
         gaps.append(f"Python stacks: {error}")
-        found = []
+        return []
+
+
+def _threads(
+    death: Death, freeze: Freeze, memory: ProcessMemory, mappings: tuple[Mapping, ...], found: list[Thread]
+) -> tuple[Thread, ...]:
     by_id = {thread.id: thread for thread in found}
     for tid in thread_ids(death.pid):
         by_id.setdefault(tid, Thread(id=tid))

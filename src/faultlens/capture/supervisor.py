@@ -193,19 +193,29 @@ class _Supervisor:
         from faultlens.capture.isolated import run_isolated
 
         redact = self.options.redact
-        try:
-            if self.tracer is None:
-                return run_isolated(LOOK_SECONDS, LOOK_MEMORY, inspection.inspect, death, method, redact)
-            with self.tracer.held(death.pid) as freeze:
-                return inspection.inspect(death, method, redact, freeze)
-        except Exception as error:  # whatever it is: the program must be let go, and its death told
-            crash = inspection.outline(death, method)
-            return replace(crash, gaps=(*crash.gaps, f"looking at the process failed: {error}"))
+        problems: list[str] = []
+        for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
+            try:
+                if self.tracer is None:
+                    look = inspection.inspect
+                    crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks)
+                else:
+                    with self.tracer.held(death.pid) as freeze:
+                        crash = inspection.inspect(death, method, redact, freeze, with_stacks)
+                return replace(crash, gaps=(*crash.gaps, *problems))
+            except Exception as error:  # whatever it is: the program must be let go, and its death told
+                problems.append(f"looking at {'the stacks' if with_stacks else 'the process'} failed: {error}")
+        return replace(inspection.outline(death, method), gaps=tuple(problems))
 
     def _traced_death(self, death: Death, freeze: Freeze) -> None:
         from faultlens.capture import inspection
 
-        self._keep(inspection.inspect(death, "tracer", self.options.redact, freeze))
+        try:
+            crash = inspection.inspect(death, "tracer", self.options.redact, freeze)
+        except Exception as error:
+            crash = inspection.outline(death, "tracer")
+            crash = replace(crash, gaps=(f"looking at the process failed: {error}",))
+        self._keep(crash)
 
     def _keep(self, crash: Crash) -> None:
         if crash.pid == self.pid:
