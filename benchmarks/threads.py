@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from measure import OVERHEAD_HEADER, PROGRAMS, Bench, Command, Table, column, overhead_row, side_by_side
 
-THREADS, ROUNDS = 1000, 15
+THREADS, ROUNDS = 1000, 9
 TEXT = f"{THREADS} threads that live at the same time, started and joined; timed inside the program."
 
 

@@ -27,6 +27,9 @@ from faultlens.environment.packages import find_python
 from faultlens.environment.procfs import read_text
 
 
+STACK_REACH = 64 * 1024  # a function may skip this much with one large local variable
+
+
 def inspect(
     death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | None = None, with_stacks: bool = True
 ) -> Crash:
@@ -122,10 +125,16 @@ def _stacks(death: Death, freeze: Freeze, mappings: tuple[Mapping, ...], gaps: l
         with contextlib.suppress(OSError):
             without_ptrace.answer_enosys()
     try:
-        return stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters)
+        overflowed = any(_at_stack_pointer(raw) for raw in death.faults)
+        return stacks.threads_of_process(death.pid, mappings, freeze.problem is None, counters, overflowed)
     except stacks.NoStacksError as error:
         gaps.append(f"Python stacks: {error}")
         return []
+
+
+def _at_stack_pointer(raw: RawFault) -> bool:
+    address = siginfo.parse(raw.siginfo).address
+    return address is not None and abs(address - raw.registers["rsp"]) < STACK_REACH
 
 
 def _threads(

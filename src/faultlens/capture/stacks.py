@@ -51,17 +51,28 @@ class NoStacksError(Exception):
 
 
 def threads_of_process(
-    pid: int, mappings: Sequence[crash.Mapping], native: bool = True, faults: Faults | None = None
+    pid: int,
+    mappings: Sequence[crash.Mapping],
+    native: bool = True,
+    faults: Faults | None = None,
+    overflowed: bool = False,
 ) -> list[Thread]:
     """Threads of a process that the calling thread holds in a ptrace stop (without it only `native=False`).
 
-    For threads in `faults` the frames of signal handlers that ran since are left out.
+    For threads in `faults` the frames of signal handlers that ran since are left out. A stack that `overflowed`
+    may hold a hundred thousand frames: of its native ones only the innermost are walked.
     """
 
     def read(mode: NativeReportingMode) -> list[PyThread]:
         return list(get_process_threads(pid, stop_process=False, native_mode=mode))
 
-    return _threads(read, lambda: unwind.unwind_process(pid, mappings), mappings, native, faults or {})
+    def unwind_all() -> unwind.Stacks:
+        return unwind.unwind_process(pid, mappings)
+
+    if native and overflowed:
+        with _without_network():
+            return _threads_apart(read, unwind_all, faults or {}, "the stack overflowed")
+    return _threads(read, unwind_all, mappings, native, faults or {})
 
 
 def threads_of_core(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from faultlens.capture.freeze import Freeze
     from faultlens.capture.tracer import Tracer
 
-LOOK_SECONDS = 15.0
+LOOK_SECONDS = 25.0
 LOOK_MEMORY = 4 << 30
 TERMINATE_GRACE_S = 5.0
 HANDLED_FAULT_IS_RECENT_S = 2.0
@@ -198,7 +198,10 @@ class _Supervisor:
             try:
                 if self.tracer is None:
                     look = inspection.inspect
-                    crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks)
+                    try:
+                        crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks)
+                    except BlockingIOError:  # no more processes allowed: the limit that may be the cause
+                        crash = inspection.inspect(death, method, redact, None, with_stacks)
                 else:
                     with self.tracer.held(death.pid) as freeze:
                         crash = inspection.inspect(death, method, redact, freeze, with_stacks)
@@ -250,7 +253,7 @@ class _Supervisor:
             outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
         crash = self.main or self._from_status(outcome)
         log = None
-        if outcome.kind == "signal" or self.children:
+        if outcome.kind != "ok" or self.children:  # a GPU fault ends in an exception, and is logged
             pids = {self.pid, *(thread.id for thread in crash.threads)}
             pids |= {child.pid for child in self.children if child.pid}
             log = kernel_log_lines(pids, self.started_at)

@@ -25,8 +25,8 @@ class Timeline:
         self._count = 0
 
     def interval(self, elapsed: float) -> float:
-        """A tenth of a second at first, a second after some minutes."""
-        return min(max(FIRST_INTERVAL_S, elapsed / 300), LONGEST_INTERVAL_S)
+        """A tenth of a second at first, a second after a minute."""
+        return min(max(FIRST_INTERVAL_S, elapsed / 60), LONGEST_INTERVAL_S)
 
     def take(self, elapsed: float) -> None:
         sample = process.sample(self.pid, elapsed, self.cgroup)

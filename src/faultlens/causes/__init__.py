@@ -24,3 +24,17 @@ def find(name: str) -> Cause | None:
     """By code ("FL203") or slug ("stack-overflow"), in any case."""
     wanted = name.strip().lower()
     return next((cause for cause in catalogue() if wanted in (cause.code.lower(), cause.slug)), None)
+
+
+def family_title(family: str) -> str:
+    """What a family is called: the docstring of its folder."""
+    title = (importlib.import_module(f"{__name__}.{family}").__doc__ or "").strip().partition("\n")[0]
+    return title.removesuffix(".") or family.replace("_", " ")
+
+
+def by_family() -> dict[str, tuple[Cause, ...]]:
+    """The families in the order of their first code, each with its causes."""
+    families: dict[str, list[Cause]] = {}
+    for cause in catalogue():
+        families.setdefault(cause.family, []).append(cause)
+    return {family: tuple(causes) for family, causes in families.items()}

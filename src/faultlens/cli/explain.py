@@ -30,14 +30,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def explain(arguments: argparse.Namespace) -> int:
     from faultlens.capture.sources import with_sources
-    from faultlens.reportfile import Report
+    from faultlens.reporting import make_report
 
     crash = with_sources(_read(arguments.core, arguments.executable))
-    report = Report(outcome=crash.outcome, crash=crash)
+    report = make_report(crash)
     stored = None if arguments.no_save else output.save(report)
-    if arguments.json:
-        output.write_json(report, arguments.json)
-    if arguments.json != "-":
+    output.write_files(report, arguments)
+    if not output.taken_up(arguments):
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=stored)
     return 0
 

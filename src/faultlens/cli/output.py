@@ -1,4 +1,4 @@
-"""What the verbs share when they show a report or write it as JSON."""
+"""What the verbs share when they show a report or write it: as JSON, a page, Markdown or SARIF."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
 
     from rich.console import Console
 
@@ -24,6 +24,38 @@ PIPE_WIDTH = 80
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="show everything that was recorded")
     parser.add_argument("--json", metavar="PATH", help="write the report as JSON; - is standard output")
+    parser.add_argument("--html", metavar="PATH", help="write the report as a page that needs nothing else")
+    parser.add_argument("--markdown", metavar="PATH", help="write it as Markdown, to paste into a bug report")
+    parser.add_argument("--sarif", metavar="PATH", help="write it as SARIF 2.1.0, for code review tools")
+
+
+def taken_up(arguments: Namespace) -> bool:
+    """Whether standard output belongs to a file format."""
+    return "-" in _targets(arguments)
+
+
+def write_files(report: Report, arguments: Namespace) -> None:
+    """Write the formats that were asked for."""
+    if _targets(arguments).count("-") > 1:
+        raise FaultlensError("Only one format can go to standard output.", "Name files for the others.")
+    if arguments.json:
+        write_json(report, arguments.json)
+    if arguments.html:
+        from faultlens.report import html
+
+        write_bytes(html.page(report).encode(), arguments.html)
+    if arguments.markdown:
+        from faultlens.report import markdown
+
+        write_bytes(markdown.document(report).encode(), arguments.markdown)
+    if arguments.sarif:
+        from faultlens.report import sarif
+
+        write_bytes(sarif.document(report), arguments.sarif)
+
+
+def _targets(arguments: Namespace) -> list[str | None]:
+    return [arguments.json, arguments.html, arguments.markdown, arguments.sarif]
 
 
 def console(stream: TextIO) -> Console:
@@ -86,6 +118,4 @@ def write_bytes(data: bytes, target: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FaultlensError(
-            f"Cannot write the report to {target}: {error.strerror}.", "Name another file after --json."
-        ) from error
+        raise FaultlensError(f"Cannot write the report to {target}: {error.strerror}.", "Name another file.") from error

@@ -37,7 +37,6 @@ def register(verbs: Any) -> None:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", metavar="PATH", help="write the report there as JSON, whatever the end ('-': stdout)")
     parser.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", help="record all stacks and end it after so long"
     )
@@ -51,7 +50,7 @@ def register(verbs: Any) -> None:
     parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
     parser.add_argument("--no-save", action="store_true", help="do not keep the report")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing of our own")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show everything that was recorded")
+    output.add_arguments(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM …", help="the program and its arguments")
     parser.set_defaults(handler=handle)
 
@@ -103,11 +102,10 @@ def _announce(crash: Crash) -> None:
 
 
 def _report(crash: Crash, arguments: argparse.Namespace) -> None:
-    from faultlens.reportfile import Report
+    from faultlens.reporting import make_report
 
-    report = Report(outcome=crash.outcome, crash=crash)
-    if arguments.json:
-        output.write_json(report, arguments.json)
+    report = make_report(crash)
+    output.write_files(report, arguments)
     if not (worth_telling(crash) or arguments.verbose):
         return
     stored = None if arguments.no_save else output.save(report)

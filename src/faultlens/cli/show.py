@@ -30,13 +30,13 @@ def show(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(arguments.json)
     from faultlens import reportfile
+    from faultlens.reporting import make_report
     from faultlens.store import folder
 
     path = folder.find(arguments.report)
-    report = reportfile.read(path)
-    if arguments.json:
-        output.write_json(report, arguments.json)
-    if arguments.json != "-":
+    report = make_report(reportfile.read(path).crash)
+    output.write_files(report, arguments)
+    if not output.taken_up(arguments):
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=path)
     return 0
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from faultlens.clues import addresses, messages, ops
 from faultlens.clues.frames import is_own, user_frame, without_dying
-from faultlens.clues.last_words import PythonException, python_exception
+from faultlens.clues.last_words import python_exception
 from faultlens.clues.messages import CheckFailure, Termination
 from faultlens.clues.owners import Owner, custom_libraries, owner_of
+from faultlens.clues.tracebacks import PythonException
 from faultlens.crash import CppException, Crash, Fault, Frame
 from faultlens.diagnosis import Evidence, Location
 

@@ -11,7 +11,7 @@ from faultlens.crash import Crash, Frame, Thread
 
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|python\d+\.zip)/")
-_SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/")
+_SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/|/libpython\d[\d.]*t?\.so")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
 _TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
 _NOTEBOOK_CELL = "<ipython-input"
@@ -21,7 +21,7 @@ _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
 _INLINE_NAMESPACE = re.compile(r"\(anonymous namespace\)::|\b(?:lts_\d+|__cxx11|__\d+)::")
 
 # Kernels are what an expert looks for in a stack of TensorFlow.
-_KERNEL = re.compile(r"::Compute(?:Async)?(?:\(|$)")
+_KERNEL = re.compile(r"(?<!Device)::Compute(?:Async)?(?:\(|$)")
 
 # Layers that pass a call on: what the user called lies further in.
 _PASSES_ON = re.compile(r"/(?:tensorflow/python/(?:eager/|util/)|keras/(?:src/)?utils/traceback_utils)")
@@ -34,6 +34,7 @@ _DYING = frozenset({
     "__gnu_cxx::__verbose_terminate_handler", "__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
 })  # fmt: skip
 _LOGGING = re.compile(r"^(?:absl|tsl|tensorflow|google)::.*\bLogMessage")
+_NAMELESS = frozenset({"", "?", "??"})
 _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
 
 _SMALLEST_FOLD = 3  # two frames take hardly more room than the line that says they are folded
@@ -53,7 +54,7 @@ def is_own(frame: Frame) -> bool:
     if not path or _INSTALLED.search(path) or _STANDARD_LIBRARY.search(path):
         return False
     if frame.kind == "native":
-        return not _SYSTEM_LIBRARY.match(path) and bool(_LIBRARY_SUFFIX.search(path))
+        return not _SYSTEM_LIBRARY.search(path) and bool(_LIBRARY_SUFFIX.search(path))
     return path.startswith(_NOTEBOOK_CELL) or not (path.startswith("<") or _GENERATED in path)
 
 
@@ -80,7 +81,7 @@ def without_dying(frames: Sequence[Frame]) -> Sequence[Frame]:
     for index, frame in enumerate(frames):
         if _is_dying(frame):
             dying = index + 1
-        elif not _is_libc(frame):
+        elif not (_is_libc(frame) or is_nameless(frame)):
             break
     return frames[dying:] or frames
 
@@ -165,6 +166,11 @@ def _folded(run: list[Frame]) -> list[Frame | Fold]:
 def _is_dying(frame: Frame) -> bool:
     name = short_function(frame.function)
     return frame.kind == "native" and (name in _DYING or bool(_LOGGING.match(name)))
+
+
+def is_nameless(frame: Frame) -> bool:
+    """Native code of which no symbol is known; "??" is what pystack says."""
+    return frame.kind == "native" and frame.function in _NAMELESS
 
 
 def _is_libc(frame: Frame) -> bool:

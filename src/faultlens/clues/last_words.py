@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from faultlens.crash import Crash, Frame
+from faultlens.clues.tracebacks import PythonException, uncaught_exception
+from faultlens.crash import Crash
 from faultlens.safe_text import last_lines
 
 _LINES_SEARCHED = 200
@@ -40,17 +40,6 @@ _WHAT = re.compile(r"^\s+what\(\):\s*(.*)")
 # "F0000 00:00:1763294400.000213    4242 tensor_shape.cc:587] Check failed: …": only the place and the text
 # say anything.
 _LOG_PREFIX = re.compile(r"^(?:F\d{4} [\d:.]+ +\d+|[-\d]+ [\d:.]+: F) (\S+:\d+)\] (.*)$")
-_TRACEBACK = "Traceback (most recent call last):"
-_TRACEBACK_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
-_EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-
-
-class PythonException(NamedTuple):
-    """The uncaught exception at the end of the error output, frames innermost first."""
-
-    type: str
-    message: str
-    frames: tuple[Frame, ...]
 
 
 def last_words(crash: Crash) -> list[str]:
@@ -79,17 +68,7 @@ def abort_reason(crash: Crash) -> str | None:
 
 
 def python_exception(crash: Crash) -> PythonException | None:
-    text = crash.output.stderr or ""
-    start = text.rfind(_TRACEBACK)
-    if start < 0:
-        return None
-    frames: list[Frame] = []
-    for line in text[start:].split("\n")[1:]:
-        if match := _TRACEBACK_FRAME.match(line):
-            frames.append(Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"])))
-        elif frames and not line.startswith(" ") and (end := _EXCEPTION.match(line)):
-            return PythonException(end["type"], end["message"] or "", tuple(reversed(frames)))
-    return None
+    return uncaught_exception(crash.output.stderr or "")
 
 
 def _telling_lines(crash: Crash) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from faultlens.crash import Crash, Frame
-from faultlens.clues.frames import is_main, is_own, short_function, user_frame, without_dying
+from faultlens.clues.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
 from faultlens.clues.last_words import python_exception
+from faultlens.crash import Crash, Frame
 from faultlens.report.quantities import duration, size
-from faultlens.safe_text import one_line
 from faultlens.report.words import SENT
+from faultlens.safe_text import one_line
 
 # Signals with which processes and people end programs; not the outcome of a fault inside.
 _POLITE = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"})
@@ -168,17 +169,25 @@ def _native(crash: Crash) -> str:
     thread = crash.crashed_thread
     if thread is None:
         return ""
-    frame = next(iter(without_dying(thread.frames)), None)
+    frame = _telling(without_dying(thread.frames))
     parts = [] if frame is None or frame.kind == "python" else [native_place(frame)]
     if not is_main(thread, crash) and (name := thread.name or thread.python_name):
         parts.append(f"thread '{one_line(name, 40)}'")
     return ", ".join(parts)
 
 
+def _telling(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame, or the one that called it where only that one has a name."""
+    for frame in frames:
+        if is_own(frame) or not is_nameless(frame):
+            return frame if frame.kind == "native" else frames[0]
+    return next(iter(frames), None)
+
+
 def native_place(frame: Frame) -> str:
     """ "libtensorflow_cc.so.2, tensorflow::Foo::Compute"; an offset where the symbol may be wrong."""
     library = one_line(PurePosixPath(frame.library).name, 80) if frame.library else ""
-    if not frame.approximate and frame.function and frame.function != "?":
+    if not frame.approximate and not is_nameless(frame):
         return ", ".join(part for part in (library, one_line(short_function(frame.function), 120)) if part)
     if library and frame.offset is not None:
         return f"{library}+{frame.offset!r}"

@@ -15,6 +15,8 @@ from faultlens.safe_text import LINE_LIMIT, one_line, shorten
 LABEL_WIDTH = 8
 GAP = 2
 _NARROWEST = 30
+_LONGEST_LEAD = 12
+_MARK = "· "
 PATH_LIMIT = 4096
 
 # The few styles there are.
@@ -69,11 +71,13 @@ def body_width(console: Console) -> int:
     return max(console.width - LABEL_WIDTH - GAP, _NARROWEST)
 
 
-def print_title(console: Console, kind: str, style: str, text: str) -> None:
+def print_title(console: Console, kind: str, style: str, text: str, aside: str = "") -> None:
+    """ "kind: text (aside)", wrapped under its own beginning where that leaves room."""
     lead = Text(f"{kind}: ", style)
-    for line in wrap(words(text, OWN, 4 * LINE_LIMIT), max(console.width - len(lead), _NARROWEST)):
-        print_line(console, Text.assemble(lead, line))
-        lead = Text(" " * len(lead))
+    title = Text.assemble(words(text, OWN, 4 * LINE_LIMIT), words(f" ({aside})" if aside else "", QUIET))
+    indent = len(lead) if len(lead) <= _LONGEST_LEAD else GAP
+    for line in wrap(Text.assemble(lead, title), max(console.width, _NARROWEST), indent):
+        print_line(console, line)
 
 
 def print_section(console: Console, section: Section) -> None:
@@ -88,16 +92,23 @@ def print_section(console: Console, section: Section) -> None:
             label = Text(" " * len(label))
 
 
-def wrap(text: Text, width: int) -> list[Text]:
+def wrap(text: Text, width: int, indent: int = 0) -> list[Text]:
     """Lines broken between words only: a path that is too long stays whole (rich would cut it)."""
     breaks = []
     column = 0
     for word in re.finditer(r"\S+\s*", text.plain):
-        if column and column + cell_len(word.group().rstrip()) > width:
+        if column > indent and column + cell_len(word.group().rstrip()) > width:
             breaks.append(word.start())
-            column = 0
+            column = indent
         column += cell_len(word.group())
-    return list(text.divide(breaks))
+    first, *others = text.divide(breaks)
+    return [first, *(Text.assemble(" " * indent, line) for line in others)]
+
+
+def items(rows: Sequence[Text], width: int) -> list[Text]:
+    """The rows as a list: a mark before each, further lines indented under the first."""
+    marked = (Text.assemble((_MARK, QUIET), row) for row in rows)
+    return [unbroken(line) for row in marked for line in wrap(row, width, len(_MARK))]
 
 
 def _lines(row: Text, width: int) -> list[Text]:

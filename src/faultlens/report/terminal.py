@@ -1,4 +1,4 @@
-"""The report on a crash as text: the one line, the fault in words, the user's line, the stack."""
+"""The report on a crash as text: the verdict, the user's line, its proof and fix; then the fault and the stack."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.crash import Crash
+from faultlens.causes import find
+from faultlens.clues.last_words import abort_reason, last_words
+from faultlens.crash import CppException, Crash
 from faultlens.diagnosis import Diagnosis
 from faultlens.report import details
-from faultlens.clues.frames import user_frame
-from faultlens.report.headline import (
-    crashed_child,
-    headline,
-    kind_of_end,
-    memory_kill,
-    no_memory_kill,
-    short_path,
-)
-from faultlens.clues.last_words import abort_reason, last_words
+from faultlens.report.facts import thrown
+from faultlens.report.headline import headline, kind_of_end, memory_kill, no_memory_kill, short_path
 from faultlens.report.page import (
     ALARM,
     GUTTER,
@@ -31,19 +25,24 @@ from faultlens.report.page import (
     Section,
     body_width,
     fixed,
+    items,
     print_section,
     print_title,
     unbroken,
     words,
+    wrap,
 )
-from faultlens.report.quantities import count, duration
+from faultlens.report.quantities import count
 from faultlens.report.source import SourceLine, excerpt
 from faultlens.report.threads import other_threads, shown_threads, stack
+from faultlens.report.verdict import is_unknown, pointed_at, subject, sure, tempting, thrown_at_the_end, verdict
 from faultlens.report.words import fault_in_words, memory_in_words
 from faultlens.reportfile import Report
+from faultlens.safe_text import one_line
 
 _EXCEPTIONS_SHOWN = 3
 _RULED_OUT_SHOWN = 5
+_RIVALS_SHOWN = 2
 _KINDS = {
     "crash": ALARM,
     "killed": ALARM,
@@ -57,47 +56,59 @@ _KINDS = {
 
 def render(report: Report, *, verbose: bool = False, console: Console, stored: Path | None = None) -> None:
     """Print the report. `stored` is where it is kept; `verbose` adds every fact there is."""
-    crash = crashed_child(report.crash) or report.crash
+    crash = subject(report)
     kind = kind_of_end(crash)
-    print_title(console, kind, _KINDS[kind], headline(report.crash))
     width = body_width(console)
-    for diagnosis in report.diagnoses:
-        for section in _diagnosis(diagnosis):
-            print_section(console, section)
-    print_section(console, Section("not", _ruled_out(report), spaced=False))
+    found = verdict(report)
+    if found is None:
+        print_title(console, kind, _KINDS[kind], headline(report.crash))
+        proof = Section("because", _killed(crash))
+        opening = [Section("fault", _fault(crash)), proof, Section("at", _source(report))]
+    else:
+        level = "error" if _KINDS[kind] == ALARM else "warning"
+        print_title(
+            console,
+            f"{level}[{one_line(found.code, 12)}] {one_line(found.cause, 60)}",
+            _KINDS[kind],
+            found.title,
+            sure(found),
+        )
+        opening = [*_verdict(report, found, width), Section("happened", [words(headline(report.crash), limit=800)])]
+        opening.append(Section("fault", _fault(crash)))
     facts = details.sections if verbose else _stacks
-    for section in (*_summary(crash), *facts(crash, width), _memory(crash)):
+    for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash)):
         print_section(console, section)
     print_section(console, Section("missing", [words(gap, QUIET) for gap in crash.gaps]))
-    print_section(console, Section("report", _stored(stored, verbose)))
+    print_section(console, Section("report", [*_stored(stored), *_hints(found, verbose or stored is None)]))
 
 
-def _diagnosis(diagnosis: Diagnosis) -> Iterator[Section]:
-    title = words(f"{diagnosis.code} {diagnosis.title}", OWN)
-    sure = words(f"  ({min(max(diagnosis.confidence, 0.0), 1.0):.0%} sure)", QUIET)
-    yield Section("cause", [Text.assemble(title, sure)])
-    yield Section(
-        "because",
-        [Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in diagnosis.evidence],
-        spaced=False,
-    )
-    fixes = []
-    for fix in diagnosis.fixes:
-        fixes.append(Text.assemble(words(fix.title, "green"), words(f"  ({fix.grade})", QUIET)))
-        fixes += [words(fix.detail)] if fix.detail else []
-    yield Section("fix", fixes, spaced=False)
+def _verdict(report: Report, found: Diagnosis, width: int) -> Iterator[Section]:
+    """The user's line, the proof, what to change, and what it was not."""
+    yield Section("at", _source(report))
+    proof = [Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in found.evidence]
+    yield Section("because", items(proof, width))
+    yield Section("next" if is_unknown(found) else "fix", _fixes(found, width))
+    rivals = [f"{other.code} {other.cause}: {other.title} ({sure(other)})" for other in report.diagnoses[1:]]
+    yield Section("or", items([words(rival, QUIET) for rival in rivals[:_RIVALS_SHOWN]], width))
+    not_so = [words(f"{other.cause}: {other.because}", QUIET) for other in tempting(report, _RULED_OUT_SHOWN)]
+    yield Section("not", items(not_so, width))
 
 
-def _ruled_out(report: Report) -> list[Text]:
-    return [words(f"{other.cause}: {other.because}", QUIET) for other in report.ruled_out[:_RULED_OUT_SHOWN]]
+def _fixes(found: Diagnosis, width: int) -> list[Text]:
+    rows = []
+    for fix in found.fixes:
+        grade = words("" if is_unknown(found) else f"  ({fix.grade})", QUIET)
+        rows += items([Text.assemble(words(fix.title, "green"), grade)], width)
+        rows += [unbroken(Text("  "), line) for line in wrap(words(fix.detail), width - 2) if fix.detail]
+    return rows
 
 
-def _summary(crash: Crash) -> Iterator[Section]:
-    yield Section("fault", _fault(crash))
-    yield Section("because", _killed(crash))
-    yield Section("at", _source(crash))
+def _heard(report: Report, verbose: bool) -> Iterator[Section]:
+    """What the program and those below it said."""
+    crash = subject(report)
     yield Section("said", _said(crash))
-    yield Section("thrown", _thrown(crash))
+    chosen = crash.exceptions if verbose else thrown_at_the_end(report)[:_EXCEPTIONS_SHOWN]
+    yield Section("thrown", [_thrown(exception) for exception in chosen])
     yield Section("children", [words(headline(child)) for child in crash.children])
 
 
@@ -130,8 +141,9 @@ def _killed(crash: Crash) -> list[Text]:
     return [words(proof)] if proof else []
 
 
-def _source(crash: Crash) -> list[Text]:
-    frame = user_frame(crash)
+def _source(report: Report) -> list[Text]:
+    crash = subject(report)
+    frame = pointed_at(report)
     if frame is None:
         return []
     lines = excerpt(frame, crash)
@@ -163,20 +175,24 @@ def _said(crash: Crash) -> list[Text]:
     return [words(line) for line in last_words(crash) if line != told]
 
 
-def _thrown(crash: Crash) -> list[Text]:
-    rows = []
-    for thrown in crash.exceptions[:_EXCEPTIONS_SHOWN]:
-        text = thrown.type if thrown.message in (None, thrown.type) else f"{thrown.type}: {thrown.message}"
-        when = f"  {duration(thrown.seconds_before)} before the end, thread {thrown.thread}"
-        rows.append(Text.assemble(words(text), words(when, QUIET)))
-    return rows
+def _thrown(exception: CppException) -> Text:
+    what, when = thrown(exception)
+    return Text.assemble(words(what), words(f"  {when}", QUIET))
 
 
-def _stored(stored: Path | None, verbose: bool) -> list[Text]:
+def _stored(stored: Path | None) -> list[Text]:
     if stored is None:
         return []
     home = str(Path.home())
     path = str(stored)
     shown = "~" + path[len(home) :] if path.startswith(home + "/") else path
-    hint = [] if verbose else [words("`faultlens show -v` tells everything that was recorded", QUIET)]
-    return [unbroken(words(shown, limit=PATH_LIMIT)), *hint]
+    return [unbroken(words(shown, limit=PATH_LIMIT))]
+
+
+def _hints(found: Diagnosis | None, all_told: bool) -> list[Text]:
+    hints = []
+    if found and find(found.code):
+        hints.append(f"`faultlens causes {found.code}` explains this cause")
+    if not all_told:
+        hints.append("`faultlens show -v` tells everything that was recorded")
+    return [words(hint, QUIET) for hint in hints]

@@ -8,18 +8,19 @@ from pathlib import PurePosixPath
 
 from rich.text import Text
 
-from faultlens.crash import Crash, Frame, Thread
 from faultlens.clues.frames import (
     Fold,
     fold,
     fold_in_words,
     is_kernel,
     is_main,
+    is_nameless,
     is_own,
     main_thread,
     short_function,
     without_dying,
 )
+from faultlens.crash import Crash, Frame, Thread
 from faultlens.report.headline import native_place, short_path
 from faultlens.report.page import GAP, OWN, PATH_LIMIT, QUIET, fixed, unbroken, words
 from faultlens.report.quantities import count
@@ -51,9 +52,9 @@ def stack(thread: Thread, crash: Crash, width: int) -> list[Text]:
     innermost = 1 if thread.launched and not thread.crashed else 3
     rows = fold(without_dying(thread.frames), innermost)
     frames = [row for row in rows if isinstance(row, Frame)]
-    longest_place = max(len(_place(frame, crash)) for frame in frames)
+    longest_place = max(len(frame_place(frame, crash)) for frame in frames)
     left = max(width - len(_INDENT) - GAP - longest_place, width * 4 // 10)
-    room = min(max(len(_function(frame)) for frame in frames), left)
+    room = min(max(len(function_name(frame)) for frame in frames), left)
     return [title, *(_row(row, crash, room, width) for row in rows)]
 
 
@@ -63,7 +64,7 @@ def whole_stack(thread: Thread, crash: Crash) -> list[Text]:
     for frame in thread.frames:
         place = f"{frame.file or '?'}:{frame.line}" if frame.kind == "python" else _offset(frame)
         style = OWN if is_own(frame) or is_kernel(frame) else ""
-        name = words(_INDENT + _function(frame).ljust(_USUAL_FUNCTION) + " " * GAP, style)
+        name = words(_INDENT + function_name(frame).ljust(_USUAL_FUNCTION) + " " * GAP, style)
         rows.append(unbroken(name, words(place, QUIET, PATH_LIMIT)))
     return rows if thread.frames else [*rows, _NO_FRAMES]
 
@@ -87,7 +88,7 @@ def other_threads(crash: Crash) -> list[Text]:
     """The threads whose stacks are not shown, alike ones together, one row each."""
     shown = {thread.id for thread in shown_threads(crash)}
     others = [thread for thread in crash.threads if thread.id not in shown]
-    groups = Counter((_kind_of_name(thread), _standing(thread, crash)) for thread in others)
+    groups = Counter((kind_of_name(thread), _standing(thread, crash)) for thread in others)
     room = min(max((len(name) for name, _ in groups), default=0), _LONGEST_NAME)
     rows = []
     most = max(groups.values(), default=1)
@@ -99,7 +100,7 @@ def other_threads(crash: Crash) -> list[Text]:
     return [*rows, words(f"{ELLIPSIS} and {count(rest, 'more thread')}", QUIET)] if rest else rows
 
 
-def _kind_of_name(thread: Thread) -> str:
+def kind_of_name(thread: Thread) -> str:
     """Names of pool threads without their numbers: "tf_Compute", "Thread"."""
     name = one_line(thread.python_name or thread.name or f"{thread.id}", 40)
     return re.sub(r"[-_/ ]?\d+$", "", name) or name
@@ -111,7 +112,7 @@ def _standing(thread: Thread, crash: Crash) -> str:
     frame = next(filter(is_own, python), None) or next(iter((*python, *thread.frames)), None)
     if frame is None:
         return ""
-    return native_place(frame) if frame.kind == "native" else f"{_place(frame, crash)} ({frame.function})"
+    return native_place(frame) if frame.kind == "native" else f"{frame_place(frame, crash)} ({frame.function})"
 
 
 def _row(row: Frame | Fold, crash: Crash, room: int, width: int) -> Text:
@@ -119,18 +120,18 @@ def _row(row: Frame | Fold, crash: Crash, room: int, width: int) -> Text:
         return fixed(words(_INDENT + fold_in_words(row), QUIET))
     own = is_own(row)
     style = OWN if own or is_kernel(row) else QUIET
-    name = words(_INDENT + _fitting(_function(row), room).ljust(room + GAP), style)
-    where = _place(row, crash)
+    name = words(_INDENT + _fitting(function_name(row), room).ljust(room + GAP), style)
+    where = frame_place(row, crash)
     if own:  # never cut: people open it
         return unbroken(name, words(where, OWN))
     left = max(width - len(_INDENT) - room - GAP, 12)
     return fixed(name, words(where if len(where) <= left else ELLIPSIS + where[1 - left :], QUIET))
 
 
-def _function(frame: Frame) -> str:
+def function_name(frame: Frame) -> str:
     if frame.kind == "python":
         return one_line(frame.function, 120)
-    return "?" if frame.approximate or not frame.function else one_line(short_function(frame.function), 120)
+    return "?" if frame.approximate or is_nameless(frame) else one_line(short_function(frame.function), 120)
 
 
 def _fitting(function: str, room: int) -> str:
@@ -144,7 +145,7 @@ def _fitting(function: str, room: int) -> str:
     return shorten(function if short == function else ELLIPSIS + short, room)
 
 
-def _place(frame: Frame, crash: Crash) -> str:
+def frame_place(frame: Frame, crash: Crash) -> str:
     if frame.kind == "native":
         return _native(frame, crash)
     path = frame.file or "?"
@@ -170,5 +171,5 @@ def _native(frame: Frame, crash: Crash) -> str:
     if not frame.library:
         return _offset(frame)
     name = one_line(_EXTENSION_TAG.sub("", PurePosixPath(frame.library).name), 120)
-    exact = frame.function and not frame.approximate
+    exact = not (is_nameless(frame) or frame.approximate)
     return name if exact or frame.offset is None else f"{name}+{frame.offset!r}"

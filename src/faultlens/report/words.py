@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
 from faultlens.clues.frames import short_function
 from faultlens.clues.last_words import abort_reason
+from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
 from faultlens.report.quantities import count, size
 from faultlens.safe_text import one_line
 

@@ -506,7 +506,11 @@ static const char *exception_text(const struct type_info *type, void *object, co
     return NULL;
 }
 
-static void remember_exception(const struct cxx_runtime *runtime, void *object, const struct type_info *type) {
+/* Walking the stack is what costs: places that throw all the time are spared it. */
+#define THROWS_WITH_FRAMES 256
+
+static void remember_exception(const struct cxx_runtime *runtime, void *object, const struct type_info *type, void *caller,
+                               uint32_t thrown_here) {
     uint32_t tid = (uint32_t)thread_id(), lane = tid % LANES;
     uint32_t index = __atomic_fetch_add(&thrown_next[lane], 1, __ATOMIC_RELAXED) % LANE_DEPTH;
     struct fl_exception *entry = &thrown[lane][index];
@@ -516,13 +520,17 @@ static void remember_exception(const struct cxx_runtime *runtime, void *object, 
     const char *text = exception_text(type, object, runtime->one_base_vtable);
     strncpy(entry->message, text ? text : "", sizeof entry->message - 1);
     struct frame_list list = {entry->frames, 0};
-    if (runtime->backtrace) runtime->backtrace(add_frame, &list);
+    if (runtime->backtrace && thrown_here < THROWS_WITH_FRAMES)
+        runtime->backtrace(add_frame, &list);
+    else
+        list.frames[list.count++] = (uint64_t)caller;
     entry->frame_count = list.count;
 }
 
 EXPORT void __cxa_throw(void *object, void *type, void (*destructor)(void *)) {
     static __thread INITIAL_EXEC struct {
         void *caller;
+        uint32_t count;
         struct cxx_runtime runtime;
     } known[8]; /* throwing places of this thread */
     void *caller = __builtin_return_address(0);
@@ -531,8 +539,9 @@ EXPORT void __cxa_throw(void *object, void *type, void (*destructor)(void *)) {
         entry->runtime = (struct cxx_runtime){NULL, NULL, NULL};
         find_runtime(&entry->runtime, caller);
         entry->caller = caller;
+        entry->count = 0;
     }
-    if (area && type) remember_exception(&entry->runtime, object, type);
+    if (area && type) remember_exception(&entry->runtime, object, type, caller, entry->count++);
     if (entry->runtime.throw_exception) entry->runtime.throw_exception(object, type, destructor);
     abort(); /* whoever threw was linked against a runtime: not reached */
 }
@@ -564,13 +573,15 @@ static void put_bytes(uint64_t position, const void *bytes, size_t size) {
     memcpy(area->output, (const char *)bytes + first, size - first);
 }
 
+static int own_pid; /* getpid() is a system call */
+
 static void remember_output(int descriptor, const void *bytes, ssize_t size) {
     if (!area || size <= 0) return;
     if (size > FL_OUTPUT_MAX) {
         bytes = (const char *)bytes + (size - FL_OUTPUT_MAX);
         size = FL_OUTPUT_MAX;
     }
-    struct fl_output header = {getpid(), (int16_t)descriptor, FL_OUTPUT_MAGIC, (uint32_t)size, 0};
+    struct fl_output header = {own_pid, (int16_t)descriptor, FL_OUTPUT_MAGIC, (uint32_t)size, 0};
     uint64_t room = (sizeof header + (uint64_t)size + 7) & ~7ull;
     uint64_t position = __atomic_fetch_add(&area->output_head, room, __ATOMIC_RELAXED);
     put_bytes(position, &header, sizeof header);
@@ -776,7 +787,10 @@ static void hide_from_children(void) {
         unsetenv("LD_PRELOAD");
 }
 
-static void forget_crash(void) { __atomic_store_n(&crashing_thread, 0, __ATOMIC_RELEASE); }
+static void begin_forked_child(void) {
+    own_pid = getpid();
+    __atomic_store_n(&crashing_thread, 0, __ATOMIC_RELEASE);
+}
 
 static void __attribute__((constructor)) start_agent(void) {
     find_next_functions();
@@ -796,7 +810,8 @@ static void __attribute__((constructor)) start_agent(void) {
                 install_handler(fatal_signals[i], before.sa_flags & SA_RESTART);
             }
             give_alternate_stack();
-            pthread_atfork(NULL, NULL, forget_crash);
+            pthread_atfork(NULL, NULL, begin_forked_child);
+            own_pid = getpid();
             __atomic_fetch_add(&found->attached, 1, __ATOMIC_RELAXED);
             if (pthread_key_create(&alternate_stack_key, take_alternate_stack) == 0) area = found;
         } else {

@@ -12,7 +12,7 @@ from faultlens.capture.agent import layout
 from faultlens.capture.death import Death, RawFault, RawThrow
 
 ACCEPT_MS = 3_000
-FINISH_MS = 20_000
+FINISH_MS = 60_000
 
 SYS_FUTEX = 202
 FUTEX_WAIT = 0

@@ -1,0 +1,43 @@
+"""Claim: saving a SavedModel needs a lot of memory, a `.keras` or `.h5` file does not.
+Reality: reversed. SavedModel and checkpoints need a few MiB, `.keras` and `.h5` more than the whole model.
+"""
+
+import keras
+import tensorflow as tf
+from endings import ending
+
+MIB = 1 << 20
+
+
+def peak_and_now():
+    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("VmHWM", "VmRSS")))
+    return [int(fields[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
+
+
+def measure(save):
+    model = keras.Sequential([keras.Input((4000,))] + [keras.layers.Dense(4000) for _ in range(2)])
+    open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+    _, before = peak_and_now()
+    save(model)
+    peak, _ = peak_and_now()
+    print(f"extra {(peak - before) // MIB} MiB", flush=True)
+
+
+SAVERS = {
+    "checkpoint": lambda model: tf.train.Checkpoint(model=model).write("checkpoint"),
+    "saved_model": lambda model: tf.saved_model.save(model, "saved_model"),
+    "keras": lambda model: model.save("model.keras"),
+    "h5": lambda model: model.save("model.h5"),
+    "weights_h5": lambda model: model.save_weights("model.weights.h5"),
+}
+
+
+def main():
+    print(f"weights: {2 * (4000 * 4000 + 4000) * 4 // MIB} MiB, the largest {4000 * 4000 * 4 // MIB} MiB")
+    for name, save in SAVERS.items():
+        end = ending(lambda save=save: measure(save))
+        print(f"{name}: {[line for line in end.text.splitlines() if line.startswith('extra')][0]}")
+
+
+if __name__ == "__main__":
+    main()

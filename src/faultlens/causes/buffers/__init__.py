@@ -1,0 +1,1 @@
+"""Memory handled from Python"""

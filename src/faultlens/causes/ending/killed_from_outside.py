@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case
+from faultlens.clues.limits import oom_kills
+from faultlens.clues.senders import ended_by, line_that_sends, sender
+from faultlens.diagnosis import Evidence, Fix
+
+# Signals that nobody but a person, a scheduler or a supervisor sends, and who does so most often.
+_SENDERS = {
+    "SIGTERM": "a scheduler, `kill`, `timeout` or the container's stop",
+    "SIGKILL": "`kill -9`, a scheduler after its grace period, a watchdog",
+    "SIGHUP": "the terminal or ssh session that was closed",
+    "SIGINT": "Ctrl-C, or a notebook's stop button",
+    "SIGQUIT": "Ctrl-\\, or a supervisor that asks for a core file",
+    "SIGUSR1": "a batch system that announces preemption or the end of the time",
+    "SIGUSR2": "a batch system that announces preemption or the end of the time",
+    "SIGPIPE": "the kernel, because the reader of its output had gone",
+}
+
+
+class KilledFromOutside(Cause):
+    """
+    ## What it is
+    Another process sent the signal: a scheduler (SLURM, Kubernetes), a person, a watchdog, the terminal that was
+    closed. The program itself did nothing wrong at that moment.
+
+    ## How it looks
+    SIGTERM, SIGKILL, SIGHUP or SIGINT without any message of the program. A fatal signal such as SIGSEGV or SIGABRT
+    can be sent as well; it then carries the number of the sending process instead of an address.
+
+    ## How to prove it
+    `si_code` is `SI_USER` and `si_pid` is another process. For SIGKILL no such record exists: what remains is that
+    the `oom_kill` counter of the control group did not move, the kernel log is silent and no CPU-time limit was
+    reached.
+
+    ## How to fix it
+    Ask who sends it: the job's time or memory limit in the scheduler, `dmesg`, the log of systemd-oomd or earlyoom,
+    the pod's events. Use `nohup`, `tmux` or `setsid` against SIGHUP. Handle SIGTERM to save a checkpoint before the
+    end.
+    """
+
+    slug = "killed-from-outside"
+    code = "FL103"
+    headline = "Another process sent the signal that ended the program"
+
+    def examine(self, case: Case) -> Finding | None:
+        if sender(case) == "another process":
+            return _recorded(case)
+        name = ended_by(case)
+        if case.fault is not None or name not in _SENDERS:
+            return None
+        handed_on = next((line for line in case.crash.handed_on if line.startswith(f"{name} ")), None)
+        return Finding(
+            strength=PROVEN if handed_on else _without_record(case, name),
+            title=f"{name} was sent to the program, most often by {_SENDERS[name]}",
+            evidence=evidence(
+                (f"ended by {name}", "wait status"),
+                (f"{handed_on}, sent to faultlens and handed on", "siginfo") if handed_on else None,
+                ("no fault happened in the program", "agent"),
+                _no_memory_kill(case) if name == "SIGKILL" else None,
+            ),
+            fixes=_fixes(name),
+            against=_against(case, name),
+        )
+
+
+def _recorded(case: Case) -> Finding:
+    assert case.fault is not None
+    fault = case.fault
+    return Finding(
+        strength=PROVEN,
+        title=f"process {fault.sender_pid} sent {fault.signal} to the program",
+        evidence=evidence(
+            (f"{fault.signal} with si_code {fault.code}: sent by a process, no fault of the CPU", "siginfo"),
+            (f"the sender is process {fault.sender_pid}, the program is process {case.crash.pid}", "siginfo"),
+        ),
+        fixes=_fixes(fault.signal),
+    )
+
+
+def _without_record(case: Case, name: str) -> float:
+    if name == "SIGKILL":
+        return STRONG if oom_kills(case.crash) == 0 else POSSIBLE
+    return LIKELY if name == "SIGPIPE" else STRONG
+
+
+def _against(case: Case, name: str) -> tuple[str, ...]:
+    line = line_that_sends(case, name)
+    return (f"the program itself has a line that sends signals: {line}",) if line else ()
+
+
+def _no_memory_kill(case: Case) -> Evidence:
+    kills = oom_kills(case.crash)
+    if kills is None:
+        return Evidence(fact="whether the kernel killed it for memory was not counted", source="cgroup counter")
+    return Evidence(fact=f"the oom_kill counter of the control group went up by {kills}", source="cgroup counter")
+
+
+def _fixes(name: str) -> tuple[Fix, ...]:
+    fixes = [
+        consider("find out who sends the signal", "time limit of the job, scheduler and container events, cron jobs")
+    ]
+    if name == "SIGHUP":
+        fixes.insert(0, safe("start it with nohup, setsid or inside tmux", "so that it survives the closing terminal"))
+    elif name == "SIGPIPE":
+        fixes.insert(0, safe("leave SIGPIPE ignored, as Python does, and handle BrokenPipeError"))
+    elif name != "SIGKILL":
+        fixes.append(safe(f"save a checkpoint on {name}", f"signal.signal(signal.{name}, handler) in the main thread"))
+    return tuple(fixes)

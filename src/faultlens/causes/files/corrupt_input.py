@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case, location_of
+from faultlens.clues.frames import is_own
+from faultlens.clues.saved_models import loads_model
+from faultlens.clues.tracebacks import PythonException
+from faultlens.safe_text import one_line
+
+# Exceptions that are raised for nothing but damaged or foreign bytes.
+_TYPES = frozenset({
+    "DataLossError", "UnidentifiedImageError", "BadZipFile", "BadGzipFile", "zlib.error", "UnpicklingError",
+    "JSONDecodeError", "UnicodeDecodeError", "DecodeError", "ParserError", "LZMAError", "DecompressionBombError",
+    "ArrowInvalid", "ReadError",
+})  # fmt: skip
+# And what general exceptions say when the bytes are at fault.
+_WORDS = re.compile(
+    r"corrupted record|truncated record|jpeg::Uncompress failed|Invalid (?:JPEG|PNG|GIF|BMP|WebP|WAV)|PNG\b.*(?:corrupt|invalid)"
+    r"|Unknown image file format|Expected image \(|could not parse|[Cc]ould(?:n't| not) (?:parse|decode|decompress)"
+    r"|[Cc]an(?:not|'t) (?:parse|decode|identify|decompress)|Failed to (?:parse|decode|decompress)|[Ee]rror parsing"
+    r"|image file is truncated|[Tt]runcated file|broken data stream|not a gzipped file|[Cc]ompressed file ended"
+    r"|Invalid (?:character found in )?base64|[Ii]nvalid (?:header|magic|compressed|utf-?8)|bad magic|CRC(?:32)? check"
+    r"|[Cc]hecksum (?:mismatch|does not match)|inconsistent with the (?:size|header)|[Cc]orrupt"
+    r"|Expect \d+ fields but have|is not a valid (?:int|float|number)|Field \d+ in record|[Hh]eader (?:must be|expected)"
+    r"|mmap length is greater than file size|cannot reshape array of size \d+ into shape.*fromfile|Ran out of data"
+    r"|Invalid proto|file signature not found|invalid load key|pickle data was truncated|Premature end|RIFF",
+    re.S,
+)
+# Ops whose only input is bytes from outside.
+_DECODERS = re.compile(r"^(?:Decode|Parse(?:Tensor|Example|Single|Sequence)|TFRecord|ReadFile|UnicodeDecode|AudioSpec)")
+
+
+class CorruptInput(Cause):
+    """
+    ## What it is
+    Input bytes (an image, a record, a compressed or serialised file) are damaged or of another format than the code
+    expects, and reading them ended the program.
+
+    ## How it looks
+    Mostly an exception that ends the run in the middle of an epoch: DataLossError "corrupted record at …", "Invalid
+    JPEG data", "Could not parse example". Native decoders of TensorFlow rarely crash, but `tf.io.parse_tensor` on
+    crafted bytes does.
+
+    ## How to prove it
+    The message names what is wrong, for records with the offset. Reading the one file alone gives the same error.
+
+    ## How to fix it
+    Find the file (print names, or `faultlens scan`), fetch it again or drop it. To go on despite bad records:
+    `dataset.ignore_errors()`. Half-written files come from writers that were killed: write to a temporary name and
+    rename it.
+    """
+
+    slug = "corrupt-input"
+    code = "FL303"
+    headline = "Input data are damaged or of another format"
+
+    def examine(self, case: Case) -> Finding | None:
+        if case.fault is not None:
+            return self._in_native_code(case)
+        error = case.exception
+        if case.crash.outcome.kind != "exception" or error is None or loads_model(error) or not _is_about_bytes(error):
+            return None
+        own = next((frame for frame in error.frames if is_own(frame)), None)
+        return Finding(
+            strength=STRONG,
+            title=one_line(f"the input could not be read: {_core(error)}", 160),
+            location=location_of(own),
+            evidence=evidence(
+                (one_line(f"{error.type}: {error.details}", 300), "traceback"),
+                (f"exit code {case.crash.outcome.exit_code}, no signal: nothing crashed", "wait status"),
+            ),
+            fixes=_FIXES,
+        )
+
+    def _in_native_code(self, case: Case) -> Finding | None:
+        if not case.is_native_crash or not case.op or not _DECODERS.match(case.op) or case.owner == "custom":
+            return None
+        return Finding(
+            strength=POSSIBLE,
+            title=f"{case.op} crashed on the bytes it was given",
+            op=case.op,
+            evidence=evidence(*case.fault_evidence, (f"{case.op} decodes bytes that come from outside", "op")),
+            fixes=_FIXES,
+        )
+
+
+def _is_about_bytes(error: PythonException) -> bool:
+    name = error.type.rpartition(".")[2]
+    return name in _TYPES or error.type in _TYPES or bool(_WORDS.search(error.details))
+
+
+def _core(error: PythonException) -> str:
+    """The message without TensorFlow's prefix."""
+    return re.sub(r"\{\{function_node [^}]*\}\}\s*", "", error.message or error.details).strip() or error.type
+
+
+_FIXES = (
+    consider(
+        "find the damaged file and fetch or write it again",
+        "read the inputs one by one; the message may hold an offset",
+    ),
+    safe(
+        "skip bad records",
+        "dataset.ignore_errors(), or try/except around the decoder, with a count of what was dropped",
+    ),
+)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case, location_of
+from faultlens.clues.frames import is_own
+from faultlens.clues.saved_models import loads_model
+from faultlens.clues.tracebacks import PythonException
+from faultlens.safe_text import one_line
+
+_DAMAGED_TYPES = frozenset({"DataLossError", "BadZipFile", "DecodeError", "UnpicklingError", "EOFError", "JSONDecodeError",
+                            "UnicodeDecodeError", "zlib.error", "OutOfRangeError"})  # fmt: skip
+_DAMAGED = re.compile(
+    r"[Cc]hecksum does not match|[Tt]runcated file|file signature not found|bad object header|not an sstable|bad magic number"
+    r"|[Cc]annot parse|[Ee]rror parsing|[Ff]ailed to parse|Wire format was corrupt|not a zip file|[Bb]ad CRC|[Cc]orrupt"
+    r"|Unable to (?:synchronously )?(?:open|read|get)|[Cc]an't (?:open|read|synchronously|deserialize)|addr overflow|eof ="
+    r"|invalid load key|pickle data was truncated|Read less bytes than requested|inflate|decompress|[Ii]nvalid (?:stored )?block"
+    r"|wrong (?:B-tree|version|signature)|unknown (?:object|message|compression)|filter returned failure|Unexpected end|buffer"
+    r" too small|not a TFLite|could not open .*model.*identifier"
+)
+# The same words are used for a file that was never there.
+_MISSING = re.compile(
+    r"No such file|[Ff]ile not found|does not exist|[Nn]ot found|Unable to find|not match(?:ed)? any files"
+)
+
+
+class CorruptSavedModel(Cause):
+    """
+    ## What it is
+    A saved model, checkpoint or weights file is damaged: half-written by a process that was killed, cut by a full
+    disk, or changed on the way.
+
+    ## How it looks
+    An exception while loading, hardly ever a crash: DataLossError ("Checksum does not match"), "truncated file",
+    "file signature not found", "Cannot parse file". Keras may even say "file not found" for a `.keras` file that is
+    no whole zip archive.
+
+    ## How to prove it
+    Loading it anywhere fails in the same way; the size differs from the original; for `.keras`, `unzip -t`
+    complains.
+
+    ## How to fix it
+    Go back to the previous save. `.keras` and `.h5` files are truncated when saving starts, so a kill in the middle
+    loses both the old and the new: save to a temporary name, verify, rename (`faultlens.save` does).
+    """
+
+    slug = "corrupt-saved-model"
+    code = "FL304"
+    headline = "A saved model or checkpoint is damaged"
+
+    def examine(self, case: Case) -> Finding | None:
+        error = case.exception
+        if case.fault is not None or case.crash.outcome.kind != "exception" or error is None:
+            return None
+        loader = loads_model(error)
+        if loader is None or (strength := _strength(error)) is None:
+            return None
+        own = next((frame for frame in error.frames if is_own(frame)), None)
+        return Finding(
+            strength=strength,
+            title=one_line(f"a saved model could not be read: {error.message or error.type}", 160),
+            location=location_of(own),
+            evidence=evidence(
+                (one_line(f"{error.type}: {error.details}", 300), "traceback"),
+                (f"it was raised while loading, in {loader}", "traceback"),
+            ),
+            fixes=(
+                consider("load an earlier save", "the damaged file cannot be repaired"),
+                safe(
+                    "save to a temporary name, verify, then rename",
+                    "so that a kill or a full disk never costs a good file",
+                ),
+            ),
+        )
+
+
+def _strength(error: PythonException) -> float | None:
+    if error.type.rpartition(".")[2] in _DAMAGED_TYPES or error.type in _DAMAGED_TYPES:
+        return STRONG
+    if _MISSING.search(error.details):
+        return POSSIBLE
+    return LIKELY + 0.1 if _DAMAGED.search(error.details) else None

@@ -1,0 +1,1 @@
+"""Often blamed, rarely guilty"""

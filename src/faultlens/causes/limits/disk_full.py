@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case
+from faultlens.clues.limits import in_words
+from faultlens.clues.storage import FullMapping, full_mapping, no_space_message, writes_files
+from faultlens.diagnosis import Evidence
+
+
+class DiskFull(Cause):
+    """
+    ## What it is
+    A file system (or a quota) was used up while the program wrote: a model, a checkpoint, a log, a mapped array.
+
+    ## How it looks
+    Mostly an exception: "No space left on device" (errno 28). But a write through a mapping (`np.memmap`) is
+    SIGBUS, and libhdf5 raises first and then crashes when it closes the damaged file at exit, long after the
+    program believed that it had got over the failed save.
+
+    ## How to prove it
+    The message on stderr, `df` of the folder; for SIGBUS the address lies within the mapped file, and its file
+    system has no free blocks.
+
+    ## How to fix it
+    Free space or write elsewhere; keep fewer checkpoints (`max_to_keep`). Check the space before saving, write to a
+    temporary name and rename it, so that a failed save does not destroy the previous one. Allocate mapped files in
+    advance with `os.posix_fallocate`.
+    """
+
+    slug = "disk-full"
+    code = "FL209"
+    headline = "A file system ran full"
+
+    def examine(self, case: Case) -> Finding | None:
+        if (found := full_mapping(case)) is not None:
+            return _mapped(case, found)
+        message = no_space_message(case)
+        if message is None or case.crash.outcome.kind in ("exit", "ok"):
+            return None
+        return Finding(
+            strength=_strength(case, message),
+            title="no space was left on the device while the program wrote"
+            + (", and the failed write led to the crash" if case.fault is not None else ""),
+            evidence=evidence(
+                message,
+                ("the program had begun to shut down when it crashed", "stack") if case.crash.exiting else None,
+                *case.fault_evidence,
+                ("ENOSPC is returned only when a file system has no free blocks", "errno") if not case.fault else None,
+            ),
+            fixes=_FIXES,
+        )
+
+    def rule_out(self, case: Case) -> str | None:
+        if case.fault is None or case.crash.output.stderr is None or no_space_message(case) is not None:
+            return None
+        if case.fault.signal == "SIGBUS" and full_mapping(case):
+            return None
+        return "nothing reported a full disk (ENOSPC)" + (
+            ", and that raises SIGBUS or an exception" if case.fault.signal != "SIGBUS" else ""
+        )
+
+
+def _mapped(case: Case, found: FullMapping) -> Finding:
+    return Finding(
+        strength=LIKELY + 0.05 if found.in_memory else PROVEN,
+        title=f"the file system of {found.path} was full when a page of it was written",
+        evidence=evidence(
+            *case.fault_evidence[:1],
+            (f"the address is byte {found.offset} of {found.path}, within its size", "/proc/PID/maps"),
+            (f"{in_words(found.free)} are free in its file system", "statvfs") if found.free is not None else None,
+        ),
+        fixes=_FIXES,
+    )
+
+
+def _strength(case: Case, message: Evidence) -> float:
+    if case.fault is None:
+        return PROVEN if message.source == "traceback" else POSSIBLE
+    if case.crash.exiting or writes_files(case):
+        return STRONG
+    return POSSIBLE  # the program had got over it, and something else may have happened since
+
+
+_FIXES = (
+    consider("free space, or write to another file system"),
+    safe("check the free space before writing", "shutil.disk_usage(folder).free"),
+    safe("write to a temporary name and rename it", "so that a failed save leaves the previous file as it was"),
+)

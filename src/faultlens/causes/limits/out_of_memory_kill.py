@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case
+from faultlens.clues.limits import in_words, oom_kills
+from faultlens.clues.senders import ended_by
+from faultlens.crash import Crash
+
+_KILLED = re.compile(r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rss:(?P<kilobytes>\d+)kB")
+# What a parent says when a worker of its pool has vanished.
+_WORKER_GONE = re.compile(
+    r"BrokenProcessPool|terminated abruptly|SIGKILL|exitcode[ =:-]+9|WorkerLost|died unexpectedly"
+)
+
+
+class OutOfMemoryKill(Cause):
+    """
+    ## What it is
+    The program used more memory than its control group (container, job) or the machine has, and the kernel killed
+    it with SIGKILL. A process gets no chance to say anything: there is no message, no traceback, no core file.
+
+    ## How it looks
+    "Killed", exit status 137 in a shell, `OOMKilled` in Kubernetes. It is never a segmentation fault. If a worker
+    of a pool is killed, the parent reports a broken pool, or waits for it for ever.
+
+    ## How to prove it
+    The `oom_kill` counter of the control group went up while the program ran, or the kernel log has "Killed
+    process" with its number. Memory near the limit alone proves nothing: page cache counts too.
+
+    ## How to fix it
+    Keep fewer tensors alive (lists of results, `hist.append(loss)` instead of `float(loss)`), use smaller batches,
+    shuffle and prefetch buffers; save as SavedModel or checkpoint instead of `.keras`/`.h5`, which need twice the
+    largest variable; or raise the limit.
+    """
+
+    slug = "out-of-memory-kill"
+    code = "FL201"
+    headline = "The kernel killed it because memory ran out"
+
+    def examine(self, case: Case) -> Finding | None:
+        crash = case.crash
+        kills, line = oom_kills(crash) or 0, _log_line(crash)
+        if case.fault is not None or crash.outcome.kind == "ok" or not (kills > 0 or line):
+            return None
+        itself = ended_by(case) == "SIGKILL"
+        if not itself and not _lost_a_worker(case):
+            return None
+        limit = crash.cgroup.memory_limit if crash.cgroup else None
+        room = f"the limit of {in_words(limit)}" if limit else "the memory of the machine"
+        return Finding(
+            strength=PROVEN if itself else STRONG,
+            title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up",
+            evidence=evidence(
+                ("ended by SIGKILL", "wait status") if itself else ("a process of the program vanished", "outcome"),
+                (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
+                (line, "kernel log") if line else None,
+                _growth(crash),
+            ),
+            fixes=(
+                consider("use less memory", _advice(crash)),
+                consider("raise the memory limit of the job or container")
+                if limit
+                else consider("use a larger machine"),
+                safe("save with a format that needs little memory", "SavedModel or tf.train.Checkpoint")
+                if case.mentions(r"\.save\(|save_weights|ModelCheckpoint")
+                else consider("look at the memory timeline in the report", "steady growth: something is kept alive"),
+            ),
+        )
+
+    def rule_out(self, case: Case) -> str | None:
+        kills = oom_kills(case.crash)
+        if case.fault is not None:
+            counted = f", and the oom_kill counter went up by {kills}" if kills is not None else ""
+            return f"the kernel kills for memory with SIGKILL, this was {case.fault.signal}{counted}"
+        if case.crash.outcome.signal == "SIGKILL" and kills == 0:
+            return "the oom_kill counter of the control group did not move and the kernel log names no kill"
+        return None
+
+
+def _log_line(crash: Crash) -> str | None:
+    """The kernel's own words about the program or one of its children."""
+    pids = {str(pid) for pid in (crash.pid, *(child.pid for child in crash.children)) if pid}
+    found = [match for line in crash.kernel_log if (match := _KILLED.search(line)) and match["pid"] in pids]
+    if not found:
+        return None
+    size = in_words(int(found[-1]["kilobytes"]) << 10)
+    return f"out of memory: killed process {found[-1]['pid']} ({found[-1]['name']}) with {size} of its own memory"
+
+
+def _lost_a_worker(case: Case) -> bool:
+    if case.crash.outcome.kind == "hang":
+        return True
+    text = f"{case.exception.type} {case.exception.details}" if case.exception else ""
+    return case.crash.outcome.exit_code == 137 or bool(_WORKER_GONE.search(text))
+
+
+def _growth(crash: Crash) -> tuple[str, str] | None:
+    sizes = [sample.rss_anonymous for sample in crash.timeline if sample.rss_anonymous]
+    if len(sizes) < 2:
+        return None
+    return f"its own memory grew from {in_words(sizes[0])} to {in_words(sizes[-1])} or more", "timeline"
+
+
+def _advice(crash: Crash) -> str:
+    sizes = [sample.rss_anonymous for sample in crash.timeline if sample.rss_anonymous]
+    half = sizes[len(sizes) // 2 :]
+    growing = len(half) > 4 and all(later >= earlier for earlier, later in zip(half, half[1:], strict=False))
+    if growing:
+        return "it grew until the end: look for tensors, histories or buffers that are kept from step to step"
+    return "smaller batches, shuffle and prefetch buffers; keep numbers instead of tensors"

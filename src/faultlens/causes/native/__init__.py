@@ -1,0 +1,1 @@
+"""Custom native code: ops, extensions and ctypes libraries"""

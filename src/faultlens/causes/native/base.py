@@ -1,0 +1,86 @@
+"""What all causes in custom native code share: the place, the op, and the way to prove it."""
+
+from __future__ import annotations
+
+from faultlens.causes.base import Cause, Finding, consider, evidence, join
+from faultlens.clues import native_code
+from faultlens.clues.case import Case
+from faultlens.clues.ops import loaded_ops
+from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import sources_of
+from faultlens.crash import Frame
+from faultlens.diagnosis import Evidence, Fix, Location
+
+# Code of installed packages is used by many: a bug there is rarer than one in code of the user's own.
+PACKAGE_DISCOUNT = 0.15
+
+
+class NativeCause(Cause):
+    """A bug in code that is neither TensorFlow's nor Python's nor the system's."""
+
+    def blame(
+        self, case: Case, frame: Frame, strength: float, did: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+    ) -> Finding:
+        """The code that was caught on the stack."""
+        package = owner_of(frame) == "package"
+        return Finding(
+            strength=strength - (PACKAGE_DISCOUNT if package else 0),
+            title=f"{native_code.place(frame)} {did}",
+            evidence=join(case.fault_evidence[:1], _on_stack(frame), evidence(*facts)),
+            fixes=(fix, _rebuild(native_code.library_of(frame)) if not package else _report(frame)),
+            op=native_code.op_of(case),
+        )
+
+    def blame_earlier(
+        self, case: Case, strength: float, what: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+    ) -> Finding:
+        """Code that is gone from the stack: the damage was done before it was noticed."""
+        names = native_code.named(case.custom_libraries) or "an extension"
+        op = native_code.op_of(case)
+        loaded = (f"{names} is loaded: neither TensorFlow's code nor an installed package's", "memory map")
+        return Finding(
+            strength=strength,
+            title=f"{what}, most likely by {f'the op {op} of ' if op else ''}{names}",
+            evidence=join(case.fault_evidence, evidence(loaded, *facts)),
+            fixes=(fix, _rebuild(names)),
+            location=custom_call(case),
+            op=op,
+        )
+
+
+def custom_call(case: Case) -> Location | None:
+    """The line that calls the custom code, where there is only one such line."""
+    crash = case.crash
+    sources = sources_of(crash)
+    ops = {op.lower() for op in loaded_ops(crash)}
+    modules = {path.rpartition("/")[2].partition(".")[0] for path in native_code.extensions(case)}
+    lines = {
+        use.location
+        for use in sources.calls
+        if use.name.replace("_", "").lower() in ops or (use.receiver in modules and use.receiver)
+    }
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _on_stack(frame: Frame) -> tuple[Evidence, ...]:
+    return evidence((f"{native_code.place(frame)} was at work: {_whose(frame)}", "native stack"))
+
+
+def _whose(frame: Frame) -> str:
+    if owner_of(frame) == "package":
+        return "code of an installed package"
+    return "neither TensorFlow's code nor an installed package's"
+
+
+def _rebuild(names: str) -> Fix:
+    return consider(
+        f"rebuild {names} with -g -O1 -fsanitize=address and run it again",
+        "LD_PRELOAD the matching libasan.so and libstdc++.so; it then stops at the wrong access with file and line.",
+    )
+
+
+def _report(frame: Frame) -> Fix:
+    return consider(
+        f"update the package that {frame.library and frame.library.rpartition('/')[2]} belongs to, or report the crash",
+        "The native stack in this report is what its authors need.",
+    )

@@ -1,0 +1,73 @@
+"""Did native code call through a function pointer that leads nowhere?"""
+
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import LIKELY, STRONG, Finding, safe
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import native_code
+from faultlens.clues.case import Case
+from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import sources_of
+from faultlens.crash import Frame
+
+_CTYPES_CALLBACK = re.compile(r"(?:closure_fcn|_CallPythonObject)\b")
+
+
+class NativeBadFunctionPointer(NativeCause):
+    """
+    ## What it is
+    Native code called through a pointer that does not lead to code: a callback that was never set, one that was
+    overwritten, or a ctypes callback whose Python object had been garbage-collected.
+
+    ## How it looks
+    SIGSEGV where the address is the program counter itself (an execute fault); or, for a ctypes callback that is
+    gone, any death between the library and Python.
+
+    ## How to prove it
+    The CPU could not fetch the instruction at that address; the frame below is the caller. For a callback: the
+    object that `CFUNCTYPE(…)(function)` returned is not stored anywhere that lives as long as the library may call
+    it.
+
+    ## How to fix it
+    Keep a reference to the callback object (`self._callback = CALLBACK(function)`) as long as the library holds it;
+    set pointers to null and check them before the call.
+    """
+
+    slug = "native-bad-function-pointer"
+    code = "FL611"
+    headline = "native code called a function pointer that leads nowhere"
+
+    def examine(self, case: Case) -> Finding | None:
+        fault = case.fault
+        if fault is None or fault.signal not in ("SIGSEGV", "SIGBUS", "SIGILL"):
+            return None
+        frame, callback = native_code.suspect(case), sources_of(case.crash).callback
+        made = (f"{callback.name} makes a callback in {callback.place}", "source") if callback else None
+        keep = safe("keep a reference to the callback object for as long as the library may call it")
+        if frame and callback and _in_callback(case):
+            fact = ("it died on the way from the library back into Python, in ctypes' callback", "native stack")
+            did = "called a ctypes callback whose object is gone"
+            return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
+        if fault.access != "execute" or frame is None or frame is not _caller(case):
+            return None
+        return self.blame(
+            case,
+            frame,
+            STRONG,
+            f"called through a pointer to {fault.address or 0:#x}, where there is no code",
+            ("the CPU could not fetch an instruction there", "siginfo"),
+            made,
+            fix=keep if callback else safe("set the pointer before use, and check it before the call"),
+        )
+
+
+def _caller(case: Case) -> Frame | None:
+    """Who called: the innermost frame that belongs to any library."""
+    return next((frame for frame in case.native_stack if owner_of(frame) != "unknown"), None)
+
+
+def _in_callback(case: Case) -> bool:
+    """Between the library and Python; once the Python function runs, its object is alive and hides these frames."""
+    return any(_CTYPES_CALLBACK.match(frame.function) for frame in case.native_stack)

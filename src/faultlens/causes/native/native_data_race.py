@@ -1,0 +1,66 @@
+"""Do several threads run the same custom native code on shared data?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, Finding, consider
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import accesses, messages, native_code
+from faultlens.clues.case import Case
+
+_WAITS = ("futex", "lock", "wait", "nanosleep", "join", "poll")
+
+
+class NativeDataRace(NativeCause):
+    """
+    ## What it is
+    Two threads change the same data in custom native code without a lock. TensorFlow runs one kernel object on
+    several threads at once (parallel `map`, branches of a graph), and ctypes releases the GIL during a call.
+
+    ## How it looks
+    A different death each time: a damaged heap, a wild pointer, a null pointer. Two or more threads are inside the
+    same function. With one thread it works.
+
+    ## How to prove it
+    Run it with one thread (`num_parallel_calls=1`, `inter_op_parallelism_threads=1`): it must stop crashing. Built
+    with `-fsanitize=thread`, the library reports both accesses.
+
+    ## How to fix it
+    Protect members and globals of the op with a `mutex`, or keep the state per call. Hold a `threading.Lock` around
+    the ctypes call.
+    """
+
+    slug = "native-data-race"
+    code = "FL610"
+    headline = "threads raced inside custom native code"
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, fault = native_code.suspect(case), case.fault
+        if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGABRT", "SIGBUS") or case.check:
+            return None
+        others = [
+            thread
+            for thread in native_code.others_inside(case, frame)
+            if not any(word in thread.frames[0].function for word in _WAITS)
+        ]
+        also = [other for other in case.crash.also_faulted if other.thread != fault.thread]
+        if not others or case.termination is not None:
+            return None
+        damaged = (
+            native_code.in_heap_code(case) is not None
+            or case.said(messages.HEAP_OVERFLOW)
+            or case.said(messages.DOUBLE_FREE)
+            or accesses.is_wild(fault)
+            or accesses.changed_meanwhile(case.crash, fault)
+        )
+        unrelated = bool(accesses.misaligned(fault)) or case.said(messages.STACK_SMASHED)
+        strength = POSSIBLE - 0.1 if unrelated or not damaged else LIKELY + 0.17
+        return self.blame(
+            case,
+            frame,
+            strength,
+            f"was run by {len(others) + 1} threads at once, on data that they share",
+            (f"{len(others)} other threads were inside the same function", "native stacks"),
+            ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
+            (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
+            fix=consider("guard the shared data with a mutex, or keep it per call"),
+        )

@@ -1,0 +1,53 @@
+"""Is it custom native code that freed memory twice?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import messages, native_code
+from faultlens.clues.case import Case
+from faultlens.clues.sources import sources_of
+
+
+class NativeDoubleFree(NativeCause):
+    """
+    ## What it is
+    Custom native code freed a block twice, freed memory that belongs to somebody else (a tensor's buffer), or
+    something that never came from the allocator.
+
+    ## How it looks
+    SIGABRT with `double free or corruption`, `free(): double free detected in tcache 2` or `free(): invalid
+    pointer`; for large blocks SIGSEGV inside free.
+
+    ## How to prove it
+    The stack shows who called free the second time. AddressSanitizer shows all three: who allocated, who freed
+    first, who freed again.
+
+    ## How to fix it
+    Give every block one owner: `std::vector`, `std::unique_ptr`, `allocate_temp`. Never free what TensorFlow, NumPy
+    or Python gave you.
+    """
+
+    slug = "native-double-free"
+    code = "FL605"
+    headline = "custom native code freed memory twice"
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, heap = native_code.suspect(case), native_code.in_heap_code(case)
+        twice = case.said(messages.DOUBLE_FREE) if case.signal == "SIGABRT" else None
+        invalid = case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
+        faulted = case.signal == "SIGSEGV" and heap is not None and "free" in heap.function
+        if not (twice or invalid or (faulted and frame)) or not (frame or case.custom_libraries):
+            return None
+        said = (f"glibc found it: {twice or invalid}", "abort message") if twice or invalid else None
+        fix = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
+        if frame is None:
+            if native_code.called_by_ctypes(case) or (sources_of(case.crash).frees and not twice):
+                return None
+            return self.blame_earlier(
+                case, LIKELY if twice else POSSIBLE, "a block of memory was freed twice or overwritten", said, fix=fix
+            )
+        strength = STRONG if twice else LIKELY - 0.1
+        if native_code.died_in_called_function(case) and sources_of(case.crash).frees:
+            strength = POSSIBLE  # the function does what Python asks for: free
+        return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=fix)

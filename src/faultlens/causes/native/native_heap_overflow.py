@@ -1,0 +1,67 @@
+"""Did custom native code damage the heap before this crash?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import accesses, messages, native_code
+from faultlens.clues.case import Case
+
+
+class NativeHeapOverflow(NativeCause):
+    """
+    ## What it is
+    Custom native code wrote past the end of a block of memory. Nothing happens at that moment: the allocator's
+    notes, or somebody else's objects, are overwritten, and the program dies later, in innocent code.
+
+    ## How it looks
+    SIGABRT with a message of glibc (`malloc(): invalid size (unsorted)`, `corrupted size vs. prev_size`, `free():
+    invalid next size`), or SIGSEGV inside malloc, free or Python's garbage collector.
+
+    ## How to prove it
+    `MALLOC_CHECK_=3` with `libc_malloc_debug.so.0` preloaded finds it sooner; the library rebuilt with
+    `-fsanitize=address` stops at the very line that writes too far.
+
+    ## How to fix it
+    Compare every write in the custom code with the size that was allocated: outputs have the size of the shape
+    given to `allocate_output`, arrays the size they were created with.
+    """
+
+    slug = "native-heap-overflow"
+    code = "FL603"
+    headline = "custom native code damaged the heap"
+
+    def examine(self, case: Case) -> Finding | None:
+        if not case.custom_libraries or case.fault is None:
+            return None
+        said = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
+        invalid = case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
+        heap, frame = native_code.in_heap_code(case), native_code.suspect(case)
+        strength = self._strength(case, said, invalid)
+        if strength is None:
+            return None
+        return self.blame_earlier(
+            case,
+            strength,
+            "the heap was damaged before the program noticed",
+            (f"glibc found the damage: {said or invalid}", "abort message") if said or invalid else None,
+            (f"the allocator itself died, in {heap.function}", "native stack") if heap and not said else None,
+            (f"it was noticed in {native_code.place(frame)}", "native stack") if frame else None,
+            fix=safe("compare the writes in the custom code with the sizes that were allocated"),
+        )
+
+    def _strength(self, case: Case, said: str | None, invalid: str | None) -> float | None:
+        fault, frame = case.fault, native_code.suspect(case)
+        if said:
+            return STRONG
+        if invalid:  # freed by others: their block was overwritten; freed by the code itself: a wrong pointer
+            return LIKELY if frame is None and not native_code.called_by_ctypes(case) else POSSIBLE - 0.05
+        if fault is None or fault.signal != "SIGSEGV" or frame is not None:
+            return None
+        if native_code.in_heap_code(case) and not native_code.called_by_ctypes(case):
+            return LIKELY
+        if native_code.in_object_code(case):
+            garbage = accesses.operand(fault)
+            data = any(accesses.is_data(value) for value in (garbage.registers.values() if garbage else ()) if value)
+            return LIKELY if data or not native_code.extensions(case) else POSSIBLE - 0.1
+        return None

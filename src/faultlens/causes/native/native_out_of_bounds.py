@@ -1,0 +1,64 @@
+"""Is it custom native code that left the bounds of its memory?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import accesses, native_code
+from faultlens.clues.case import Case
+
+
+class NativeOutOfBounds(NativeCause):
+    """
+    ## What it is
+    Custom native code read or wrote outside of the memory it was given: an index from the data that nobody checked,
+    a length that was computed wrongly, a shape that it did not expect.
+
+    ## How it looks
+    SIGSEGV in a function of that library, at an address where nothing is mapped, or at the very end of a block.
+
+    ## How to prove it
+    The instruction's base register points to live memory and its index register leads out of it; or the address is
+    the first one behind (or before) a mapping. AddressSanitizer names the line and the distance to the block.
+
+    ## How to fix it
+    Check indices and lengths against the shape of the tensors and report an error (`OP_REQUIRES`,
+    `FastBoundsCheck`); pass the true length from Python.
+    """
+
+    slug = "native-out-of-bounds"
+    code = "FL602"
+    headline = "custom native code left the bounds of its memory"
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, fault = native_code.suspect(case), case.fault
+        if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGBUS") or fault.access == "execute":
+            return None
+        address = accesses.target(fault)
+        if case.is_null or case.hits_stack_end or address is None or accesses.misaligned(fault):
+            return None
+        if native_code.in_heap_code(case) or fault.code in ("BUS_ADRERR", "BUS_ADRALN"):
+            return None
+        inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
+        strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
+        registers = accesses.operand(fault)
+        return self.blame(
+            case,
+            frame,
+            strength,
+            f"{'wrote' if fault.access == 'write' else 'read'} outside of its memory, at {address:#x}",
+            ("the address was computed from a pointer to live memory and an index that leads out of it", "registers")
+            if inside
+            else None,
+            ("the address lies just outside of memory that is there", "memory map") if ran_off else None,
+            (f"{registers.expression} with {_values(registers.registers)}", "instruction")
+            if registers and registers.registers
+            else None,
+            fix=safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise"),
+        )
+
+
+def _values(registers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value:#x}" for name, value in registers.items())

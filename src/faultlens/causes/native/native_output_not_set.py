@@ -1,0 +1,46 @@
+"""Did a custom op return without setting its output?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, Finding, safe
+from faultlens.causes.native.base import NativeCause
+from faultlens.causes.native.native_wrong_dtype import INVALID
+from faultlens.clues.case import Case
+from faultlens.clues.ops import loaded_ops
+
+
+class NativeOutputNotSet(NativeCause):
+    """
+    ## What it is
+    A path through a custom op's `Compute` returns without allocating its output. What the caller gets is an empty
+    tensor without a type.
+
+    ## How it looks
+    Mostly nothing: the program goes on with an empty or old value. A later op may end the process because the
+    tensor has no type (`Check failed: dtype() == expected_dtype (0 vs. 1)`).
+
+    ## How to prove it
+    Print the dtype and shape of the op's result: they are not what was declared. Call the op with each kind of
+    input, among them the empty one.
+
+    ## How to fix it
+    Call `allocate_output` (or `set_output`) on every path that does not report an error, best at the top of
+    `Compute`.
+    """
+
+    slug = "native-output-not-set"
+    code = "FL615"
+    headline = "a custom op did not set its output"
+
+    def examine(self, case: Case) -> Finding | None:
+        if case.check is None or "dtype" not in case.check.text or not INVALID.search(case.check.text):
+            return None
+        if not loaded_ops(case.crash) or not case.custom_libraries:
+            return None
+        return self.blame_earlier(
+            case,
+            LIKELY,
+            "a tensor without a type or content was used: an output that was never set",
+            (f"{case.check.text} ({case.check.place})", "stderr"),
+            fix=safe("call allocate_output on every path of Compute that does not report an error"),
+        )

@@ -1,0 +1,65 @@
+"""Is it custom native code that used memory after it was freed?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.causes.native.base import NativeCause
+from faultlens.clues import accesses, native_code
+from faultlens.clues.case import Case
+
+
+class NativeUseAfterFree(NativeCause):
+    """
+    ## What it is
+    Custom native code used memory that had been given back: a pointer into a tensor kept beyond `Compute`, an
+    object that was deleted elsewhere, a handle that was closed.
+
+    ## How it looks
+    Mostly silent: the memory still holds the old values, or somebody else's. When the block was large it is
+    unmapped and the access is a SIGSEGV; when an object was deleted, its pointers hold what the allocator left
+    there.
+
+    ## How to prove it
+    The pointer itself leads to memory that is not mapped, or holds what glibc writes into freed blocks. scudo with
+    GWP-ASan, or AddressSanitizer, tell who freed it.
+
+    ## How to fix it
+    Keep the owner, not the pointer: store the `Tensor` (it counts references), a `shared_ptr`, or a reference to
+    the Python object; copy what must outlive the call.
+    """
+
+    slug = "native-use-after-free"
+    code = "FL604"
+    headline = "custom native code used freed memory"
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, fault = native_code.suspect(case), case.fault
+        if frame is None or fault is None or fault.signal != "SIGSEGV" or fault.access == "execute" or case.is_null:
+            return None
+        address = accesses.target(fault)
+        if address is None or frame is not case.culprit or native_code.in_heap_code(case) or accesses.misaligned(fault):
+            return None
+        if fault.instruction and fault.instruction.text.startswith("ret"):
+            return None
+        freed = accesses.freed_link(case.crash, fault)
+        wild = accesses.is_wild(fault)
+        hole = accesses.is_hole(case.crash, address) and not accesses.ran_off(case.crash, address)
+        gone = hole and not accesses.started_inside(case.crash, fault) and not accesses.is_half(fault)
+        if not (freed or wild or gone):
+            return None
+        calls = bool(fault.instruction and fault.instruction.text.startswith(("call", "jmp")))
+        strength = STRONG if freed else LIKELY if wild and calls else LIKELY - 0.1 if gone else POSSIBLE
+        if gone and native_code.died_in_called_function(case) and accesses.passed_in(fault):
+            strength = POSSIBLE - 0.05  # Python handed the pointer in
+        return self.blame(
+            case,
+            frame,
+            strength,
+            "used memory that had been freed",
+            (f"its pointer holds what glibc leaves in a freed block near {freed:#x}", "registers") if freed else None,
+            (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
+            (f"its pointer is no address at all: {address:#x}", "registers") if wild else None,
+            fix=consider(
+                "keep the owner of the memory, not a bare pointer to it", "store the Tensor, or copy the data"
+            ),
+        )

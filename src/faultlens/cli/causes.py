@@ -1,0 +1,109 @@
+"""`faultlens causes`: the catalogue, or the explanation of one cause."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.causes.base import Cause
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+DESCRIPTION = """\
+List the causes that faultlens knows, or explain one: what it is, how it looks, how to prove it and how to fix it.
+CAUSE is a code (FL203) or a name (stack-overflow)."""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("causes", help="list the known causes, or explain one", description=DESCRIPTION)
+    parser.add_argument("cause", nargs="?", metavar="CAUSE", help="a code or a name")
+    parser.add_argument("--json", metavar="PATH", help="write it as JSON; - is standard output")
+    parser.set_defaults(handler=causes)
+
+
+def causes(arguments: argparse.Namespace) -> int:
+    from faultlens.causes import catalogue
+
+    chosen = [_find(arguments.cause)] if arguments.cause is not None else list(catalogue())
+    if arguments.json:
+        import msgspec
+
+        records = [_record(cause) for cause in chosen]
+        document = msgspec.json.encode(records[0] if arguments.cause is not None else records)
+        output.write_bytes(msgspec.json.format(document, indent=1) + b"\n", arguments.json)
+    if arguments.json == "-":
+        return 0
+    if arguments.cause is not None:
+        _explain(chosen[0])
+    else:
+        _list()
+    return 0
+
+
+def _find(name: str) -> Cause:
+    from faultlens.causes import catalogue, find
+    from faultlens.safe_text import one_line
+
+    if cause := find(name):
+        return cause
+    names = [word for cause in catalogue() for word in (cause.slug, cause.code.lower())]
+    wanted = name.strip().lower()[:100]
+    near = [word for word in names if wanted and wanted in word][:4] or difflib.get_close_matches(wanted, names, 4)
+    hints = [word.upper() if word.startswith("fl") and word[2:].isdigit() else word for word in near]
+    advice = f"Did you mean {' or '.join(hints)}?" if hints else "`faultlens causes` lists them."
+    raise FaultlensError(f"There is no cause {one_line(name, 60)!r}.", advice)
+
+
+def _record(cause: Cause) -> dict[str, Any]:
+    return {
+        "code": cause.code,
+        "cause": cause.slug,
+        "family": cause.family,
+        "headline": cause.headline,
+        "explanation": cause.explanation,
+    }
+
+
+def _list() -> None:
+    from rich.text import Text
+
+    from faultlens.causes import by_family, family_title
+    from faultlens.report.page import GAP, LABEL, QUIET, print_line, words, wrap
+
+    console = output.console(sys.stdout)
+    families = by_family()
+    room = max((len(cause.slug) for causes in families.values() for cause in causes), default=0)
+    for number, (family, causes) in enumerate(families.items()):
+        if number:
+            print_line(console, Text())
+        print_line(console, words(family_title(family), "bold"))
+        for cause in causes:
+            head = Text.assemble("  ", (cause.code, LABEL), " " * GAP, cause.slug.ljust(room + GAP))
+            for line in wrap(
+                words(cause.headline[:1].upper() + cause.headline[1:], QUIET), max(console.width - len(head), 30)
+            ):
+                print_line(console, Text.assemble(head, line))
+                head = Text(" " * len(head))
+
+
+def _explain(cause: Cause) -> None:
+    from rich.text import Text
+
+    from faultlens.report.page import print_line, words
+
+    console = output.console(sys.stdout)
+    print_line(console, Text.assemble(words(f"{cause.code} {cause.slug}: ", "bold red"), words(cause.headline, "bold")))
+    print_line(console, Text())
+    if console.is_terminal:
+        from rich.markdown import Markdown
+
+        console.print(Markdown(cause.explanation), width=min(console.width, 100))
+    else:
+        for line in cause.explanation.splitlines():
+            print_line(console, words(line))

@@ -1,0 +1,137 @@
+"""Where a bad access went, seen from the memory that is there: past an end, into a hole, through half a pointer."""
+
+from __future__ import annotations
+
+from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE, PAGE, mapping_at
+from faultlens.crash import Crash, Fault, MemoryOperand
+
+WIDEST = 64  # bytes one vector instruction reads at once
+ARGUMENT_REGISTERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_FULL = 1 << 64
+_HALF = 1 << 32
+_GENERAL_PROTECTION = 13
+_FREED_SHIFT = 12  # glibc stores the first pointer of a freed block shifted by this ("safe linking")
+_ALIGNED = ("movaps", "movapd", "movdqa", "movntps", "movntpd", "movntdq")
+
+
+def operand(fault: Fault) -> MemoryOperand | None:
+    """The access of the faulting instruction that went wrong."""
+    operands = fault.instruction.operands if fault.instruction else ()
+    for candidate in operands:
+        if candidate.address is not None and candidate.address == fault.address:
+            return candidate
+    return operands[0] if operands else None
+
+
+def target(fault: Fault) -> int | None:
+    """The address the access went to; the kernel tells none for a protection fault, the instruction does."""
+    if fault.address is not None and fault.code != "SI_KERNEL":
+        return fault.address
+    found = operand(fault)
+    return found.address if found else None
+
+
+def is_protection_fault(fault: Fault) -> bool:
+    return fault.signal == "SIGSEGV" and (fault.trap == _GENERAL_PROTECTION or fault.code == "SI_KERNEL")
+
+
+def is_wild(fault: Fault) -> bool:
+    """No address at all: the pointer was overwritten, freed or never set."""
+    address = target(fault)
+    return is_protection_fault(fault) and address is not None and CANONICAL_TOP <= address < _FULL - CANONICAL_TOP
+
+
+def misaligned(fault: Fault) -> MemoryOperand | None:
+    """The operand of a vector instruction that needs alignment and did not get it."""
+    text = fault.instruction.text if fault.instruction else ""
+    found = operand(fault)
+    if not is_protection_fault(fault) or found is None or found.address is None or found.size < 16:
+        return None
+    aligned = text.split(" ")[0].removeprefix("v").startswith(_ALIGNED) or not text.startswith("v")
+    return found if aligned and found.address % found.size and found.address < CANONICAL_TOP else None
+
+
+def is_accessible(crash: Crash, address: int) -> bool:
+    mapping = mapping_at(crash, address)
+    return mapping is not None and "r" in mapping.permissions
+
+
+def is_hole(crash: Crash, address: int) -> bool:
+    """Nothing is mapped there, among addresses where memory could be."""
+    return NULL_PAGE <= address < CANONICAL_TOP and mapping_at(crash, address) is None
+
+
+def ran_off(crash: Crash, address: int) -> bool:
+    """The access went just past the end, or just before the start, of memory that is there."""
+    if is_accessible(crash, address) and is_accessible(crash, address + WIDEST):
+        return False
+    after = is_accessible(crash, address - address % PAGE - 1) and address % PAGE < WIDEST
+    across = is_accessible(crash, address) and not is_accessible(crash, address + WIDEST)
+    before = is_accessible(crash, address - address % PAGE + PAGE) and address % PAGE >= PAGE - WIDEST
+    return after or across or before
+
+
+def started_inside(crash: Crash, fault: Fault) -> bool:
+    """The address was computed from a pointer to live memory and an index."""
+    found = operand(fault)
+    if found is None or len(found.registers) < 2:
+        return False
+    writable = (mapping_at(crash, value) for value in found.registers.values() if value >= NULL_PAGE)
+    return any(mapping is not None and "w" in mapping.permissions for mapping in writable)
+
+
+def passed_in(fault: Fault) -> str | None:
+    """The argument register that still holds the bad address (or the pointer it was computed from)."""
+    found = operand(fault)
+    bases = set(found.registers.values()) if found else set()
+    address = target(fault)
+    if address is not None:
+        bases.add(address)  # type: ignore[arg-type]
+    return next((name for name in ARGUMENT_REGISTERS if fault.registers.get(name) in bases), None)
+
+
+def cut_pointer(crash: Crash, fault: Fault) -> int | None:
+    """The live address of which the bad one is the lower half, extended by zeros or by its sign."""
+    address = target(fault)
+    if address is None or not (NULL_PAGE <= address < _HALF or _FULL - (_HALF >> 1) <= address < _FULL - NULL_PAGE):
+        return None
+    low = address % _HALF
+    for mapping in crash.mappings:
+        if mapping.start < _HALF or "w" not in mapping.permissions or mapping.start >= CANONICAL_TOP:
+            continue
+        candidate = mapping.start - mapping.start % _HALF + low
+        for full in (candidate, candidate + _HALF):
+            if mapping.start <= full < mapping.end:
+                return full
+    return None
+
+
+def is_half(fault: Fault) -> bool:
+    """An address whose upper half consists of sign bits: what a 32-bit integer makes of a pointer."""
+    address = target(fault)
+    return address is not None and _FULL - (_HALF >> 1) <= address < _FULL - NULL_PAGE
+
+
+def freed_link(crash: Crash, fault: Fault) -> int | None:
+    """The heap block whose freed content was taken for a pointer: glibc leaves address >> 12 in it."""
+    found = operand(fault)
+    for value in found.registers.values() if found else ():
+        if _HALF <= value < CANONICAL_TOP >> _FREED_SHIFT:
+            mapping = mapping_at(crash, value << _FREED_SHIFT)
+            if mapping is not None and "w" in mapping.permissions and mapping.path in (None, "[heap]"):
+                return value << _FREED_SHIFT
+    return None
+
+
+def changed_meanwhile(crash: Crash, fault: Fault) -> bool:
+    """Nothing was mapped there when it was accessed, and something is now: another thread changes the memory."""
+    if fault.code != "SEGV_MAPERR" or fault.address is None:
+        return False
+    mapping = mapping_at(crash, fault.address)
+    return mapping is not None and "w" in mapping.permissions and mapping.path != "[stack]"
+
+
+def is_data(value: int) -> bool:
+    """A word that reads like data: the same half twice, or text."""
+    octets = value.to_bytes(8, "little")
+    return value % _HALF == value >> 32 or all(32 <= octet < 127 for octet in octets)

@@ -1,0 +1,131 @@
+"""Which native code outside of TensorFlow, NumPy and Python is to blame, and how Python came to call it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from faultlens.clues.case import Case
+from faultlens.clues.frames import is_kernel, package_of, short_function, without_dying
+from faultlens.clues.ops import loaded_ops
+from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import sources_of
+from faultlens.crash import Frame, Thread
+
+_CTYPES = re.compile(r"/(?:_ctypes\.[^/]*|libffi)[^/]*\.so|/libffi\.so")
+_EXTENSION = re.compile(r"\.(?:cpython-[^.]*|abi3|pypy[^.]*)\.so$")
+_HEAP_FUNCTIONS = re.compile(
+    r"^(?:_int_\w*(?:malloc|free|realloc|memalign)|malloc\w*|__libc_(?:malloc|free|realloc|calloc|memalign)|c?free|calloc"
+    r"|realloc|unlink_chunk|tcache_\w+|sysmalloc|systrim|munmap_chunk|aligned_alloc|posix_memalign|__libc_freeres)\b"
+)
+_OBJECT_CODE = re.compile(
+    r"dealloc|DECREF|decref|_traverse|visit_|gc_|_Py_Dealloc|GC_|PyObject_(?:GetAttr|IS_GC|Repr|Str|Call|Hash|RichCompare)"
+    r"|_PyObject_\w+|Py_TYPE|subtype_|update_refs|subtract_refs|PyType_|_PyType_"
+)
+
+
+def suspect(case: Case) -> Frame | None:
+    """The innermost frame of code that the user built or installed, if what died was done on its behalf.
+
+    A package must have died itself; below code of the user's own, Python's and TensorFlow's helpers may have."""
+    for frame in case.native_stack:
+        owner = owner_of(frame)
+        if owner == "custom":
+            return frame
+        if owner == "package":
+            return frame if frame is case.culprit else None
+        if owner == "tensorflow" and is_kernel(frame):
+            return None
+    return None
+
+
+def suspect_in(frames: Sequence[Frame]) -> Frame | None:
+    """The code outside of the runtimes that these frames begin in, if it is the user's or a package's."""
+    first = next((frame for frame in without_dying(frames) if owner_of(frame) != "system"), None)
+    return first if first is not None and owner_of(first) in ("custom", "package") else None
+
+
+def place(frame: Frame) -> str:
+    """ "MyGatherOp::Compute of op.so (op.cc:8)"."""
+    source = f" ({PurePosixPath(frame.file).name}:{frame.line})" if frame.file and frame.line else ""
+    return f"{short_function(frame.function)} of {library_of(frame)}{source}"
+
+
+def library_of(frame: Frame) -> str:
+    name = PurePosixPath(frame.library or "unknown code").name
+    return f"{name} (package {package_of(frame)})" if owner_of(frame) == "package" else name
+
+
+def op_of(case: Case) -> str | None:
+    """The custom op: the one at work, or the ones that the sources load when the crash came later."""
+    if suspect(case) is not None:
+        at_work = any(owner_of(frame) == "tensorflow" for frame in case.stack)
+        return case.op if at_work else None
+    return " or ".join(loaded_ops(case.crash)[:3]) or None
+
+
+def extensions(case: Case) -> tuple[str, ...]:
+    """Custom libraries that are Python modules: only these handle references and the GIL."""
+    imported = {name.rpartition(".")[2] for name in sources_of(case.crash).imports}
+    return tuple(
+        path
+        for path in case.custom_libraries
+        if _EXTENSION.search(path) or PurePosixPath(path).name.partition(".")[0] in imported
+    )
+
+
+def named(paths: Sequence[str]) -> str:
+    return ", ".join(PurePosixPath(path).name for path in paths[:3])
+
+
+def called_by_ctypes(case: Case) -> Frame | None:
+    """The foreign function that Python called through ctypes, if it is what died: the frame above libffi."""
+    inner: Frame | None = None
+    for frame in case.native_stack:
+        if _CTYPES.search(frame.library or ""):
+            return inner or frame
+        inner = frame
+    return None
+
+
+def died_in_called_function(case: Case) -> bool:
+    """Only the called function and libc's helpers lie above ctypes: it had just been given its arguments."""
+    entry = called_by_ctypes(case)
+    above = [frame for frame in case.native_stack[:3] if owner_of(frame) != "system"]
+    return entry is not None and (not above or above[0] is entry or above[0].function == "string_at")
+
+
+def in_heap_code(case: Case) -> Frame | None:
+    """The allocator at work, if it is what died."""
+    frame = case.stack[0] if case.stack else None
+    for frame in case.stack[:4]:
+        if owner_of(frame) != "system":
+            return None
+        if _HEAP_FUNCTIONS.match(frame.function):
+            return frame
+    return None
+
+
+def in_object_code(case: Case) -> Frame | None:
+    """Python's handling of an object, if it is what died: its memory was not an object any more."""
+    for frame in case.native_stack[:3]:
+        if owner_of(frame) == "python" and _OBJECT_CODE.search(frame.function):
+            return frame
+        if owner_of(frame) not in ("python", "unknown", "system"):
+            return None
+    return None
+
+
+def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
+    """Other threads that are in the same function of the same library."""
+    custom = {_key(each) for each in case.native_stack if each.library == frame.library}
+    return tuple(
+        thread
+        for thread in case.crash.threads
+        if not thread.crashed and any(_key(each) in custom for each in thread.frames if each.kind == "native")
+    )
+
+
+def _key(frame: Frame) -> tuple[str | None, str]:
+    return frame.library, frame.function

@@ -1,0 +1,67 @@
+"""Who sent the signal that ended a program: itself, another process, or the kernel."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Literal
+
+from faultlens.clues.case import Case
+from faultlens.clues.frames import short_function
+
+Sender = Literal["itself", "another process", "unknown"]
+
+# Functions that send a signal because somebody asked for it: in Python, in C, and os.abort().
+SENDING = frozenset({
+    "os_kill", "os_kill_impl", "os_killpg", "os_killpg_impl", "os_abort", "os_abort_impl", "signal_raise_signal",
+    "signal_raise_signal_impl", "signal_pthread_kill", "signal_pthread_kill_impl", "faulthandler_sigsegv",
+    "faulthandler_sigabrt", "faulthandler_sigfpe", "faulthandler_raise_sigsegv", "kill", "killpg", "tgkill", "sigqueue",
+})  # fmt: skip
+# A handler that gives up sends the signal once more: the first one is the one to explain.
+_HANDLING = frozenset({"faulthandler_fatal_error", "__restore_rt", "<signal handler called>"})
+# The program's own lines that send it a signal.
+_SENDS_ITSELF = (
+    r"os\.kill\(\s*(?:os\.)?getpid\(\)|os\.killpg\(\s*(?:0|os\.getpg)|raise_signal\(|pthread_kill\(|os\.abort\("
+    r"|faulthandler\._sig|\.raise_?\(\s*(?:signal\.)?SIG"
+)
+_SHELLS = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$|/env$|/timeout$|/nice$|/xargs$|/sudo$")
+
+
+def ended_by(case: Case) -> str | None:
+    """The signal that ended the program, also where a shell that ran it tells so by an exit code above 128."""
+    outcome = case.crash.outcome
+    if outcome.kind != "exit" or outcome.exit_code is None or case.fault is not None:
+        return outcome.signal if outcome.kind == "signal" else None
+    if not _SHELLS.search(case.crash.program.executable or ""):
+        return None
+    try:
+        return signal.Signals(outcome.exit_code - 128).name
+    except ValueError:
+        return None
+
+
+def sender(case: Case) -> Sender:
+    """For a signal that was recorded with its sender."""
+    fault = case.fault
+    if fault is None or fault.code not in ("SI_USER", "SI_TKILL", "SI_QUEUE"):
+        return "unknown"
+    if fault.code != "SI_TKILL" and fault.sender_pid != case.crash.pid:
+        return "another process"
+    thread = case.crash.crashed_thread
+    names = [
+        short_function(frame.function) for frame in (thread.frames if thread else ())[:12] if frame.kind == "native"
+    ]
+    if _HANDLING & set(names):
+        return "unknown"
+    if SENDING & set(names) or (fault.signal != "SIGABRT" and fault.sender_pid == case.crash.pid):
+        return "itself"
+    return "unknown"
+
+
+def line_that_sends(case: Case, name: str | None) -> str | None:
+    """The line of the user's sources that sends this signal to the program itself."""
+    mention = case.mentions(_SENDS_ITSELF)
+    if mention is None:
+        return None
+    named = re.findall(r"\bSIG[A-Z0-9]+\b", mention.text)
+    return f"{mention.file}:{mention.line}: {mention.text}" if not named or name in named else None

@@ -1,0 +1,74 @@
+"""Whether a file system ran full: under a mapped file, or while something was written."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from faultlens.clues.addresses import PAGE, file_at
+from faultlens.clues.case import Case
+from faultlens.diagnosis import Evidence
+from faultlens.safe_text import one_line
+
+MIB = 1 << 20
+NO_SPACE = re.compile(
+    r"[^\n]*(?:No space left on device|Disk quota exceeded|\[Errno 28\]|\bENOSPC\b|errno = 28\b)[^\n]*"
+)
+_IN_MEMORY = ("/dev/shm/", "/run/shm/", "/memfd:", "/dev/hugepages/")
+# Libraries and functions that write files: a crash below them may follow from a failed write.
+_WRITERS = re.compile(r"libhdf5|/h5py/|libz\.|libsqlite|libarrow|libtiff|netcdf")
+_WRITING = re.compile(
+    r"^_?_?(?:write|fwrite|pwrite|fclose|fflush|fsync|close)$|::(?:Flush|Append|Close|Sync)\b|SaveV2|Checkpoint"
+)
+
+
+class FullMapping(NamedTuple):
+    """A page of a mapped file could not be had because its file system was full."""
+
+    path: str
+    offset: int
+    free: int | None
+    in_memory: bool  # the file system is a tmpfs
+
+
+def full_mapping(case: Case) -> FullMapping | None:
+    fault = case.fault
+    if fault is None or fault.signal != "SIGBUS" or fault.address is None:
+        return None
+    found = file_at(case.crash, fault.address)
+    if found is None or found.mapping.path is None:
+        return None
+    path, state, machine = found.mapping.path.removesuffix(" (deleted)"), found.state, case.crash.machine
+    if state is not None and state.size is not None and found.offset >= -(-state.size // PAGE) * PAGE:
+        return None  # behind the end of the file: it was truncated
+    in_shm = path.startswith(_IN_MEMORY)
+    free = state.disk_free if state else None
+    if free is None and in_shm and machine is not None:
+        free = machine.shm_free
+    if free is None or free >= MIB:
+        return None
+    return FullMapping(path, found.offset, free, in_shm or _is_tmpfs(case))
+
+
+def _is_tmpfs(case: Case) -> bool:
+    """Touched pages of a tmpfs count as shared memory, those of a disk as file pages."""
+    memory = case.crash.memory
+    return memory is not None and (memory.rss_shared or 0) > MIB
+
+
+def no_space_message(case: Case) -> Evidence | None:
+    """Where the program was told that no space is left: in the exception that ended it, or before."""
+    if case.exception is not None and (match := NO_SPACE.search(f"{case.exception.type}: {case.exception.details}")):
+        return Evidence(fact=one_line(match[0], 240), source="traceback")
+    for source, text in (("stderr", case.crash.output.stderr), ("stdout", case.crash.output.stdout)):
+        if matches := NO_SPACE.findall(text or ""):
+            return Evidence(fact=one_line(matches[-1].strip(), 240), source=source)
+    return None
+
+
+def writes_files(case: Case) -> bool:
+    """The crashed thread was writing or closing a file."""
+    return any(
+        _WRITERS.search(frame.library or "") or (frame.kind == "native" and _WRITING.search(frame.function))
+        for frame in case.stack
+    )

@@ -1,0 +1,362 @@
+"""The report as one page that needs nothing else: no network, no scripts, readable anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from faultlens import __version__
+from faultlens.causes import find
+from faultlens.clues.frames import Fold, fold, fold_in_words, is_kernel, is_own, without_dying
+from faultlens.crash import Crash, Frame, Thread
+from faultlens.diagnosis import Diagnosis, Evidence, Fix
+from faultlens.report import facts
+from faultlens.report.headline import headline, kind_of_end, program_name, short_path
+from faultlens.report.inline import Run, runs
+from faultlens.report.quantities import count, duration, moment
+from faultlens.report.source import SourceLine, excerpt
+from faultlens.report.threads import frame_place, function_name, kind_of_name, shown_threads, thread_in_words
+from faultlens.report.timeline_chart import chart
+from faultlens.report.verdict import certainty, is_unknown, pointed_at, subject, sure, tempting, verdict
+from faultlens.report.words import fault_in_words, memory_in_words
+from faultlens.reportfile import Report
+from faultlens.safe_text import last_lines, one_line
+
+_TEXT = 600  # characters of one sentence
+_LONGEST = 4096  # of anything
+_EVIDENCE, _FIXES, _RIVALS = 30, 12, 4
+_RULED_OUT_OPEN, _RULED_OUT = 5, 80
+_FRAMES, _FRAMES_OF_OTHERS, _GROUPS, _IDS = 150, 40, 40, 12
+_OUTPUT_LINES, _LINE = 80, 400
+_ROWS = 200  # of any table
+_EXCEPTIONS = 20
+
+# Where on the page the facts are that evidence was read from, by words in the name of its source.
+_ANCHORS = tuple(
+    (re.compile(pattern, re.I), anchor)
+    for pattern, anchor in (
+        (r"register", "registers"),
+        (r"traceback|python exception", "output"),
+        (r"stack|thread|frame|gil\b", "threads"),
+        (r"source|your code|script", "source"),
+        (r"stderr|stdout|output|messag|\blog\b|said|glibc|abort|thrown|exception|terminat", "output"),
+        (r"siginfo|signal|instruction|disassembl|fault|trap", "fault"),
+        (r"maps|mapping|\bfiles?\b|file state|disk|librar", "files"),
+        (r"cgroup|memory|rss|r?limit|counter|timeline|sample|shm|/proc/\S*/status", "memory"),
+        (r"environ|variable|package|version|machine|cpu|program|command|status|exit|kernel", "environment"),
+    )
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Some(Generic[T]):
+    """The first of many things, and how many more there are."""
+
+    shown: tuple[T, ...]
+    more: int
+
+
+class Proof(NamedTuple):
+    words: list[Run]
+    source: str
+    anchor: str | None
+
+
+class Remedy(NamedTuple):
+    title: list[Run]
+    detail: list[Run]
+    grade: str
+
+
+class SourceRow(NamedTuple):
+    number: int
+    failing: bool
+    before: str
+    marked: str
+    after: str
+
+
+class Call(NamedTuple):
+    function: str
+    place: str
+    own: bool
+    kernel: bool
+
+
+class Folded(NamedTuple):
+    summary: str
+    calls: tuple[Call, ...]
+
+
+class Stack(NamedTuple):
+    title: str
+    rows: tuple[Call | Folded, ...]
+    more: int
+    open: bool
+
+
+def page(report: Report) -> str:
+    return _templates().get_template("report.html").render(_view(report))
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("faultlens.report"),
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Whatever a template puts on the page passes here, so that nothing foreign can be forgotten."""
+    return value if isinstance(value, Markup) else one_line(str(value), _LONGEST)
+
+
+def _view(report: Report) -> dict[str, Any]:
+    crash = subject(report)
+    found = verdict(report)
+    source = _source(report)
+    sections = _sections(crash, source is not None)
+    return {
+        "version": __version__,
+        "kind": kind_of_end(crash),
+        "happened": headline(report.crash),
+        "program": program_name(crash),
+        "when": moment(crash.time),
+        "lasted": duration(crash.seconds) if crash.seconds is not None and crash.seconds >= 0 else "",
+        "verdict": _verdict(found, crash, sections) if found else None,
+        "rivals": _some([_rival(other) for other in report.diagnoses[1:]], _RIVALS),
+        "ruled_out": _ruled_out(report),
+        "source": source,
+        "crash": crash,
+        "sections": sections,
+        **_facts(crash),
+    }
+
+
+def _sections(crash: Crash, has_source: bool) -> dict[str, str]:
+    """The sections of facts that this page has: anchor and title."""
+    output = crash.output
+    present = {
+        "source": ("Source", has_source),
+        "fault": ("Fault", crash.fault is not None),
+        "registers": ("Registers", bool(crash.fault and crash.fault.registers)),
+        "threads": ("Threads", bool(crash.threads)),
+        "memory": ("Memory", bool(crash.memory or crash.timeline or crash.cgroup or crash.limits)),
+        "output": ("Output", bool(output.stderr or output.stdout or crash.kernel_log or crash.exceptions)),
+        "files": ("Files", bool(crash.mappings or crash.files or crash.libraries)),
+        "environment": ("Environment", True),
+    }
+    return {anchor: title for anchor, (title, there) in present.items() if there}
+
+
+# ------------------------------------------------------------------------------------------- the verdict
+
+
+def _verdict(found: Diagnosis, crash: Crash, sections: dict[str, str]) -> dict[str, Any]:
+    cause = find(found.cause)
+    location = found.location
+    return {
+        "code": one_line(found.code, 12),
+        "cause": one_line(found.cause, 60),
+        "title": runs(found.title, _TEXT),
+        "plain_title": found.title,
+        "unknown": is_unknown(found),
+        "sure": sure(found),
+        "percent": f"{certainty(found):.0%}",
+        "location": f"{short_path(location.file, crash)}:{location.line}" if location else "",
+        "function": location.function if location else "",
+        "op": found.op or "",
+        "evidence": _some([_proof(item, sections) for item in found.evidence], _EVIDENCE),
+        "fixes": _some([_remedy(fix) for fix in found.fixes], _FIXES),
+        "headline": cause.headline if cause else "",
+        "explanation": _prose(cause.explanation) if cause else "",
+    }
+
+
+def _proof(item: Evidence, sections: dict[str, str]) -> Proof:
+    return Proof(runs(item.fact, _TEXT), one_line(item.source, 80), anchor_of(item.source, sections))
+
+
+def anchor_of(source: str, sections: Iterable[str]) -> str | None:
+    there = set(sections)
+    return next((anchor for pattern, anchor in _ANCHORS if anchor in there and pattern.search(source[:200])), None)
+
+
+def _remedy(fix: Fix) -> Remedy:
+    return Remedy(runs(fix.title, _TEXT), runs(fix.detail, 2 * _TEXT), fix.grade)
+
+
+def _rival(other: Diagnosis) -> dict[str, Any]:
+    return {"code": one_line(other.code, 12), "title": runs(other.title, _TEXT), "sure": sure(other)}
+
+
+def _ruled_out(report: Report) -> dict[str, Any]:
+    others = [(one_line(other.cause, 60), runs(other.because, _TEXT)) for other in tempting(report, _RULED_OUT)]
+    return {
+        "open": others[:_RULED_OUT_OPEN],
+        "folded": others[_RULED_OUT_OPEN:],
+        "more": len(report.ruled_out) - len(others),
+    }
+
+
+def _prose(markdown: str) -> Markup:
+    """The explanation of a cause. It is ours, and still no HTML in it is passed on."""
+    from markdown_it import MarkdownIt
+
+    return Markup(MarkdownIt("commonmark", {"html": False}).render(markdown))
+
+
+# -------------------------------------------------------------------------------------- the user's line
+
+
+def _source(report: Report) -> dict[str, Any] | None:
+    crash = subject(report)
+    frame = pointed_at(report)
+    lines = excerpt(frame, crash) if frame else []
+    if frame is None or not lines:
+        return None
+    return {
+        "where": f"{short_path(frame.file or '', crash)}:{frame.line}",
+        "function": one_line(frame.function, 120),
+        "rows": [_source_row(line, line.number == frame.line) for line in lines],
+    }
+
+
+def _source_row(line: SourceLine, failing: bool) -> SourceRow:
+    start, end = line.underline or (0, 0)
+    pieces = (line.text[:start], line.text[start:end], line.text[end:])
+    return SourceRow(line.number, failing, *(one_line(piece, _LINE) for piece in pieces))
+
+
+# -------------------------------------------------------------------------------------------- the facts
+
+
+def _facts(crash: Crash) -> dict[str, Any]:
+    fault = crash.fault
+    registers = fault.registers if fault else {}
+    return {
+        "fault": fault_in_words(fault, crash) if fault else "",
+        "fault_facts": _fault_facts(crash),
+        "also_faulted": _some([(f.thread, fault_in_words(f, crash)) for f in crash.also_faulted], 10),
+        "registers": _some([(name, f"{value:#018x}") for name, value in registers.items()], 64),
+        "stacks": [_stack(thread, crash) for thread in shown_threads(crash)],
+        "other_stacks": _other_stacks(crash),
+        "memory": memory_in_words(crash) or "",
+        "chart": chart(crash),
+        "memory_tables": [
+            (title, _some(rows, _ROWS))
+            for title, rows in (
+                ("Use", facts.usage(crash)),
+                ("Control group", facts.cgroup(crash.cgroup_before, crash.cgroup)),
+                ("Limits", facts.limits(crash)),
+            )
+            if rows
+        ],
+        "outputs": _outputs(crash),
+        "thrown": _some([facts.thrown(exception) for exception in crash.exceptions], _EXCEPTIONS),
+        "files": _some([(file.path, facts.file_state(file)) for file in crash.files], 50),
+        "mappings": facts.mappings(crash),
+        "libraries": _some([(library.path, library.build_id or "") for library in crash.libraries], _ROWS),
+        "program_facts": facts.program(crash),
+        "machine_facts": facts.machine(crash),
+        "packages": _some(facts.packages(crash), _ROWS),
+        "environment": _some(facts.environment(crash), _ROWS),
+        "children": _some([headline(child) for child in crash.children], 20),
+        "gaps": _some(crash.gaps, 30),
+    }
+
+
+def _fault_facts(crash: Crash) -> facts.Pairs:
+    fault = crash.fault
+    if fault is None:
+        return []
+    rows = [("signal", facts.signal(fault)), *facts.code(fault)]
+    where = facts.faulting_mapping(fault, crash)
+    return [*rows, *([("address lies in", where)] if where else []), ("seen", f"{fault.seen}, by {crash.method}")]
+
+
+def _outputs(crash: Crash) -> list[tuple[str, Some[str]]]:
+    streams = {"stderr": crash.output.stderr, "stdout": crash.output.stdout, "kernel log": "\n".join(crash.kernel_log)}
+    tails = []
+    for name, text in streams.items():
+        lines = last_lines(text or "", _OUTPUT_LINES + 1, _LINE)
+        if lines:
+            earlier = (text or "").count("\n") + 1 - len(lines) if len(lines) > _OUTPUT_LINES else 0
+            tails.append((name, Some(tuple(lines[-_OUTPUT_LINES:]), earlier)))
+    return tails
+
+
+# ------------------------------------------------------------------------------------------- the threads
+
+
+def _stack(thread: Thread, crash: Crash) -> Stack:
+    """Runs of library frames are folded, as is what only carries out an abort."""
+    kept = thread.frames[:_FRAMES]
+    telling = without_dying(kept)
+    dying = kept[: len(kept) - len(telling)]
+    rows: list[Call | Folded] = (
+        [Folded(f"… {count(len(dying), 'frame')} of aborting", _calls(dying, crash))] if dying else []
+    )
+    position = 0
+    for row in fold(telling, 1 if thread.launched and not thread.crashed else 3):
+        if isinstance(row, Fold):
+            run = telling[position : position + row.frames]
+            rows.append(Folded(fold_in_words(row), _calls(run, crash)))
+            position += row.frames
+        else:
+            rows.append(_call(row, crash))
+            position += 1
+    return Stack(_thread_title(thread, crash), tuple(rows), len(thread.frames) - len(kept), True)
+
+
+def _other_stacks(crash: Crash) -> Some[Stack]:
+    """Threads that stand at the same place are one item."""
+    shown = {thread.id for thread in shown_threads(crash)}
+    groups: dict[tuple[object, ...], list[Thread]] = {}
+    for thread in crash.threads:
+        if thread.id not in shown:
+            key = (kind_of_name(thread), *((frame.function, frame.file, frame.line) for frame in thread.frames))
+            groups.setdefault(key, []).append(thread)
+    alike = sorted(groups.values(), key=len, reverse=True)
+    stacks = [_group(threads, crash) for threads in alike[:_GROUPS]]
+    return Some(tuple(stacks), sum(len(threads) for threads in alike[_GROUPS:]))
+
+
+def _group(threads: Sequence[Thread], crash: Crash) -> Stack:
+    first = threads[0]
+    title = _thread_title(first, crash)
+    if len(threads) > 1:
+        ids = ", ".join(str(thread.id) for thread in threads[:_IDS])
+        title = f"{len(threads)} × {kind_of_name(first)} ({ids}{', …' if len(threads) > _IDS else ''})"
+    kept = first.frames[:_FRAMES_OF_OTHERS]
+    return Stack(title, _calls(kept, crash), len(first.frames) - len(kept), False)
+
+
+def _thread_title(thread: Thread, crash: Crash) -> str:
+    return one_line(thread_in_words(thread, crash), 120)
+
+
+def _calls(frames: Iterable[Frame], crash: Crash) -> tuple[Call, ...]:
+    return tuple(_call(frame, crash) for frame in frames)
+
+
+def _call(frame: Frame, crash: Crash) -> Call:
+    return Call(function_name(frame), frame_place(frame, crash), is_own(frame), is_kernel(frame))
+
+
+def _some(things: Iterable[T], most: int) -> Some[T]:
+    kept = tuple(things)
+    return Some(kept[:most], max(len(kept) - most, 0))

@@ -1,0 +1,180 @@
+"""The report as a SARIF 2.1.0 log: the catalogue as rules, each diagnosis as a result at the user's line."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from faultlens import __version__
+from faultlens.causes import catalogue
+from faultlens.causes.base import Cause
+from faultlens.crash import Crash, Frame
+from faultlens.diagnosis import Diagnosis
+from faultlens.report.headline import headline
+from faultlens.report.threads import function_name, shown_threads, thread_in_words
+from faultlens.report.verdict import certainty, frame_at, is_unknown, subject, sure
+from faultlens.reportfile import Report
+from faultlens.safe_text import one_line
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_TEXT = 1000
+_FRAMES = 60
+_LARGEST_LINE = (1 << 31) - 1  # readers keep line numbers in 32 bits
+
+Json = dict[str, Any]
+
+
+def document(report: Report) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(log(report)), indent=1) + b"\n"
+
+
+def log(report: Report) -> Json:
+    rules = [_rule(cause) for cause in catalogue()]
+    known = {rule["id"] for rule in rules}
+    for diagnosis in report.diagnoses:  # "unknown", and causes that another release knew
+        if one_line(diagnosis.code, 12) not in known:
+            known.add(one_line(diagnosis.code, 12))
+            rules.append(_foreign_rule(diagnosis))
+    numbers = {rule["id"]: number for number, rule in enumerate(rules)}
+    run = {
+        "tool": {"driver": {"name": "faultlens", "version": __version__, "rules": rules}},
+        "invocations": [_invocation(report)],
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(report, rank, numbers) for rank in range(len(report.diagnoses))],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+def _rule(cause: Cause) -> Json:
+    return {
+        "id": cause.code,
+        "name": _pascal(cause.slug),
+        "shortDescription": {"text": one_line(cause.headline, _TEXT)},
+        "help": {"text": cause.explanation or cause.headline, "markdown": cause.explanation or cause.headline},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": [cause.family], "slug": cause.slug},
+    }
+
+
+def _foreign_rule(diagnosis: Diagnosis) -> Json:
+    name = one_line(diagnosis.cause, 60)
+    return {
+        "id": one_line(diagnosis.code, 12),
+        "name": _pascal(name),
+        "shortDescription": {"text": name},
+        "help": {"text": "Not in the catalogue of this release."}
+        if not is_unknown(diagnosis)
+        else {"text": "The recorded facts do not decide what caused this; the message says what would."},
+    }
+
+
+def _pascal(slug: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in slug.split("-"))
+
+
+# ---------------------------------------------------------------------------------------------- results
+
+
+def _result(report: Report, rank: int, rules: dict[str, int]) -> Json:
+    diagnosis = report.diagnoses[rank]
+    crash = subject(report)
+    code = one_line(diagnosis.code, 12)
+    result: Json = {
+        "ruleId": code,
+        "ruleIndex": rules[code],
+        "kind": "fail",
+        "level": "error" if rank == 0 else "note",
+        "rank": round(100 * certainty(diagnosis), 1),
+        "message": {"text": _message(diagnosis)},
+        "properties": {"cause": one_line(diagnosis.cause, 60), "confidence": certainty(diagnosis)},
+    }
+    if diagnosis.op:
+        result["properties"]["op"] = one_line(diagnosis.op, 120)
+    if diagnosis.location:
+        where = _location(frame_at(diagnosis.location, crash), crash)
+        result["locations"] = [where]
+    if rank == 0 and (stacks := _stacks(crash)):
+        result["stacks"] = stacks
+    return result
+
+
+def _message(diagnosis: Diagnosis) -> str:
+    """What happened, then why, then what to do: one statement a line."""
+    doubt = f" ({sure(diagnosis)})" if sure(diagnosis) else ""
+    lines = [one_line(diagnosis.title, _TEXT) + doubt]
+    lines += [
+        f"because: {one_line(item.fact, _TEXT)} [{one_line(item.source, 80)}]" for item in diagnosis.evidence[:20]
+    ]
+    verb = "next" if is_unknown(diagnosis) else "fix"
+    for fix in diagnosis.fixes[:10]:
+        detail = f": {one_line(fix.detail, _TEXT)}" if fix.detail else ""
+        lines.append(f"{verb}: {one_line(fix.title, _TEXT)}{detail} ({fix.grade})")
+    return "\n".join(lines)
+
+
+def _location(frame: Frame, crash: Crash) -> Json:
+    location: Json = {"logicalLocations": [{"name": one_line(frame.function, 200) or "?", "kind": "function"}]}
+    if frame.file is not None and not frame.file.startswith("<"):
+        physical: Json = {"artifactLocation": {"uri": _uri(frame.file, crash)}}
+        if frame.line is not None and 1 <= frame.line <= _LARGEST_LINE:
+            physical["region"] = _region(frame, frame.line, crash)
+        location["physicalLocation"] = physical
+    return location
+
+
+def _region(frame: Frame, line: int, crash: Crash) -> Json:
+    region: Json = {"startLine": line}
+    lines = crash.sources.get(frame.file or "", "").split("\n")
+    if line <= len(lines) and lines[line - 1].strip():
+        region["snippet"] = {"text": one_line(lines[line - 1])}
+    return region
+
+
+def _uri(path: str, crash: Crash) -> str:
+    """Relative to the program's folder where it lies in it, as code review tools want it."""
+    directory = crash.program.directory
+    if directory and PurePosixPath(path).is_relative_to(directory):
+        return quote(one_line(str(PurePosixPath(path).relative_to(directory)), 4096))
+    prefix = "file://" if path.startswith("/") else ""
+    return prefix + quote(one_line(path, 4096))
+
+
+def _stacks(crash: Crash) -> list[Json]:
+    return [
+        {
+            "message": {"text": one_line(thread_in_words(thread, crash), 200)},
+            "frames": [_frame(frame, crash) for frame in thread.frames[:_FRAMES]],
+        }
+        for thread in shown_threads(crash)
+        if thread.frames
+    ]
+
+
+def _frame(frame: Frame, crash: Crash) -> Json:
+    library = PurePosixPath(frame.library).name if frame.library else ""
+    found: Json = {"location": {"message": {"text": function_name(frame) or "?"}}}
+    if frame.kind == "python":
+        found["location"] |= _location(frame, crash)
+    if library:
+        found["module"] = one_line(library, 200)
+    return found
+
+
+def _invocation(report: Report) -> Json:
+    """How the program ended; the command line is left out, which may hold secrets."""
+    outcome = report.crash.outcome
+    invocation: Json = {
+        "executionSuccessful": outcome.kind == "ok",
+        "exitCodeDescription": one_line(headline(report.crash), _TEXT),
+    }
+    if outcome.exit_code is not None:
+        invocation["exitCode"] = min(max(outcome.exit_code, -_LARGEST_LINE), _LARGEST_LINE)
+    if outcome.signal:
+        invocation["exitSignalName"] = one_line(outcome.signal, 20)
+    return invocation

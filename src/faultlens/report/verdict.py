@@ -1,0 +1,91 @@
+"""What all reports say of a verdict: how sure it is, the line it points at, which other causes to mention."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import chain, zip_longest
+
+from faultlens.causes import find
+from faultlens.clues.frames import user_frame
+from faultlens.crash import CppException, Crash, Frame
+from faultlens.diagnosis import Diagnosis, Location, RuledOut
+from faultlens.report.headline import crashed_child
+from faultlens.reportfile import Report
+
+UNKNOWN = "unknown"
+# A C++ exception that was thrown longer ago was caught, and is chatter.
+THROWN_AT_THE_END_S = 1.0
+
+
+def subject(report: Report) -> Crash:
+    """The process the report is about: the program, or the one below it that crashed while it lived on."""
+    return crashed_child(report.crash) or report.crash
+
+
+def verdict(report: Report) -> Diagnosis | None:
+    return report.diagnoses[0] if report.diagnoses else None
+
+
+def is_unknown(diagnosis: Diagnosis) -> bool:
+    return diagnosis.cause == UNKNOWN
+
+
+def certainty(diagnosis: Diagnosis) -> float:
+    """The confidence as a share; a damaged report may say anything."""
+    return min(max(diagnosis.confidence, 0.0), 1.0) if math.isfinite(diagnosis.confidence) else 0.0
+
+
+def sure(diagnosis: Diagnosis) -> str:
+    """ "93% sure"; nothing for a verdict that there is none."""
+    return "" if is_unknown(diagnosis) else f"{certainty(diagnosis):.0%} sure"
+
+
+def pointed_at(report: Report) -> Frame | None:
+    """The user's line that the verdict names, as a frame; without a verdict the one the stacks lead to."""
+    crash = subject(report)
+    found = verdict(report)
+    if found is None or found.location is None:
+        return user_frame(crash)
+    return frame_at(found.location, crash)
+
+
+def frame_at(location: Location, crash: Crash) -> Frame:
+    """The frame of that line, which knows the columns; made up where the line is on no stack."""
+    threads = [thread for thread in (crash.launching_thread, crash.crashed_thread, *crash.threads) if thread]
+    for frame in chain.from_iterable(thread.frames for thread in threads):
+        if frame.kind == "python" and (frame.file, frame.line) == (location.file, location.line):
+            return frame
+    return Frame(kind="python", function=location.function, file=location.file, line=location.line)
+
+
+def tempting(report: Report, most: int) -> tuple[RuledOut, ...]:
+    """Ruled-out causes worth a mention: in turn one of each family, those next to the verdict first."""
+    found = verdict(report)
+    own = _family(found.cause) if found else None
+    families: dict[str | None, list[RuledOut]] = defaultdict(list)
+    for other in report.ruled_out:
+        families[_family(other.cause)].append(other)
+    ordered = sorted(families, key=lambda family: family != own)
+    rounds = zip_longest(*(families[family] for family in ordered))
+    return tuple(other for other in chain.from_iterable(rounds) if other)[:most]
+
+
+def _family(slug: str) -> str | None:
+    cause = find(slug)
+    return cause.family if cause else None
+
+
+def thrown_at_the_end(report: Report) -> tuple[CppException, ...]:
+    """The C++ exceptions that have to do with the end: just before it, or named by the verdict."""
+    crash = subject(report)
+    may_kill = crash.fault is None or crash.fault.signal == "SIGABRT"  # by std::terminate
+    concerned = {thread.id for thread in (crash.crashed_thread, crash.launching_thread) if thread}
+    found = verdict(report)
+    said = " ".join((found.title, *(item.fact for item in found.evidence))) if found else ""
+    latest: dict[tuple[object, ...], CppException] = {}
+    for thrown in crash.exceptions:
+        at_the_end = thrown.seconds_before <= THROWN_AT_THE_END_S and thrown.thread in concerned
+        if (at_the_end and may_kill) or any(text and text in said for text in (thrown.type, thrown.message)):
+            latest.setdefault((thrown.type, thrown.message, thrown.thread), thrown)
+    return tuple(latest.values())
