@@ -18,6 +18,7 @@ from pathlib import Path
 
 import core
 import death
+import diagnosis
 import machine
 import output
 import startup
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "death": death.run,
     "core": core.run,
     "supervisor": supervisor.run,
+    "diagnosis": diagnosis.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

@@ -11,6 +11,7 @@ from rich.terminal_theme import TerminalTheme
 
 from faultlens import reportfile
 from faultlens.report import terminal
+from faultlens.reporting import make_report
 
 CALM = TerminalTheme(
     background=(22, 24, 29),
@@ -33,7 +34,7 @@ def main() -> None:
     console = Console(
         file=io.StringIO(), record=True, width=options.width, force_terminal=True, color_system="truecolor"
     )
-    report = reportfile.read(options.report)
+    report = make_report(reportfile.read(options.report).crash)
     terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
     console.save_svg(str(options.picture), title=options.title, theme=CALM)
 

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -30,7 +31,13 @@ def main() -> None:
             row["issue"] = call.issue
         row["tried"][tf.__version__] = ending_of(call.code)
         print(tf.__version__, call.op, row["tried"][tf.__version__], flush=True)
-    TABLE.write_text(json.dumps(sorted(rows.values(), key=lambda row: row["op"]), indent=1) + "\n")
+    write(list(rows.values()))
+
+
+def write(rows: list[dict[str, Any]]) -> None:
+    """One row a line, so that a new release shows in a diff as what it changed."""
+    lines = [json.dumps(dict(sorted(row.items()))) for row in sorted(rows, key=lambda row: row["op"])]
+    TABLE.write_text("[\n " + ",\n ".join(lines) + "\n]\n")
 
 
 def ending_of(code: str) -> str:

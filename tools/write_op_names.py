@@ -1,4 +1,4 @@
-"""Writes the names of TensorFlow's public ops, as they are registered: python tools/write_op_names.py (needs TensorFlow).
+"""Writes the names of TensorFlow's public ops, as they are registered: python tools/write_op_names.py.
 
 Names from Python frames and C++ classes lose their spelling ("fifo_queue_v2" is FIFOQueueV2); the list gives it back.
 Ops of several releases can be merged: the names that are there already are kept."""

@@ -15,7 +15,7 @@ def peak_and_now():
 
 
 def measure(save):
-    model = keras.Sequential([keras.Input((4000,))] + [keras.layers.Dense(4000) for _ in range(2)])
+    model = keras.Sequential([keras.Input((3000,))] + [keras.layers.Dense(3000) for _ in range(2)])
     open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
     _, before = peak_and_now()
     save(model)
@@ -33,7 +33,7 @@ SAVERS = {
 
 
 def main():
-    print(f"weights: {2 * (4000 * 4000 + 4000) * 4 // MIB} MiB, the largest {4000 * 4000 * 4 // MIB} MiB")
+    print(f"weights: {2 * (3000 * 3000 + 3000) * 4 // MIB} MiB, the largest {3000 * 3000 * 4 // MIB} MiB")
     for name, save in SAVERS.items():
         end = ending(lambda save=save: measure(save))
         print(f"{name}: {[line for line in end.text.splitlines() if line.startswith('extra')][0]}")

@@ -91,7 +91,9 @@ def test_packages_are_found_by_their_folders(tmp_path: Path) -> None:
     site = tmp_path / "lib/python3.12/site-packages"
     (site / "numpy-2.1.0.dist-info").mkdir(parents=True)
     (site / "tensorflow_cpu-2.21.0.dist-info").mkdir()
-    found = packages.find_python(mapped("/usr/lib/libpython3.12.so.1.0", f"{site}/numpy/core.so"), "/usr/bin/python3.12")
+    found = packages.find_python(
+        mapped("/usr/lib/libpython3.12.so.1.0", f"{site}/numpy/core.so"), "/usr/bin/python3.12"
+    )
     assert found is not None
     assert found.version == "3.12"
     assert [(package.name, package.version) for package in found.packages] == [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 
 import pytest
-from fake_memory import FakeMemory, mapping
-from test_siginfo import siginfo
 
+from fake_memory import FakeMemory, mapping
 from faultlens.capture.fault import build_fault
 from faultlens.capture.instruction import decode
 from faultlens.crash import Fault, Instruction, MemoryOperand
+from test_siginfo import siginfo
 
 CODE = 0x401000
 MAPPINGS = (mapping(0x400000, 0x402000, "r-xp", "/usr/lib/libdemo.so"),)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import recorded
-from recorded import ended
 
+import recorded
 from faultlens.clues.frames import (
     Fold,
     fold,
@@ -17,6 +16,7 @@ from faultlens.clues.frames import (
     without_dying,
 )
 from faultlens.crash import Frame, Thread
+from recorded import ended
 
 
 def python(file: str, function: str = "f", line: int = 1) -> Frame:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import recorded
-from recorded import ended
 
+import recorded
 from faultlens.crash import CgroupState, Crash, Fault, Frame, Limit, Outcome, Output, Program, Thread
 from faultlens.report.headline import headline, kind_of_end
+from recorded import ended
 
 PYTHON = Program(command=("/usr/bin/python", "train.py"), directory="/home/ada")
 KILLED = Outcome(kind="signal", signal="SIGKILL")

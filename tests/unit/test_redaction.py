@@ -12,7 +12,10 @@ from faultlens.redaction import HIDDEN, hide_values, redact_command, redact_envi
     [
         (["python", "train.py", "--token", "abc"], ["python", "train.py", "--token", HIDDEN]),
         (["python3", "-u", "-X", "dev", "train.py", "data"], ["python3", "-u", "-X", "dev", "train.py", HIDDEN]),
-        (["/v/bin/python3.11", "-m", "pkg.train", "--lr=0.1"], ["/v/bin/python3.11", "-m", "pkg.train", f"--lr={HIDDEN}"]),
+        (
+            ["/v/bin/python3.11", "-m", "pkg.train", "--lr=0.1"],
+            ["/v/bin/python3.11", "-m", "pkg.train", f"--lr={HIDDEN}"],
+        ),
         (["python", "-c", "password = 'x'", "y"], ["python", "-c", HIDDEN, HIDDEN]),
         (["mysql", "-p", "secret"], ["mysql", "-p", HIDDEN]),
         (["prog", "-5"], ["prog", HIDDEN]),
@@ -24,7 +27,13 @@ def test_commands(command: list[str], kept: list[str]) -> None:
 
 
 def test_environment_keeps_only_what_is_known_to_be_harmless() -> None:
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "k", "FOO": "b", "TF_TOKEN": "t"}
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PATH": "/bin",
+        "AWS_SECRET_ACCESS_KEY": "k",
+        "FOO": "b",
+        "TF_TOKEN": "t",
+    }
     assert redact_environment(environment) == {
         "TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/bin", "AWS_SECRET_ACCESS_KEY": HIDDEN, "FOO": HIDDEN, "TF_TOKEN": HIDDEN,
     }  # fmt: skip

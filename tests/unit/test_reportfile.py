@@ -9,11 +9,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import recorded
 
+import recorded
 from faultlens import reportfile
 from faultlens.crash import Crash, Outcome, Program
 from faultlens.errors import FaultlensError
+from faultlens.report import html, markdown, sarif
 
 ROOT = Path(__file__).parent.parent.parent
 MUTATIONS = 2000
@@ -71,6 +72,7 @@ def test_mutated_reports_are_read_and_shown_or_refused() -> None:
         read += 1
         if number % 4 == 0:
             recorded.plain(report, verbose=True)
+            html.page(report), markdown.document(report), sarif.document(report)
     assert 100 < read < MUTATIONS, "the mutations should neither spare nor break every report"
 
 

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import recorded
 
+import recorded
 from faultlens import reportfile
 from faultlens.cli import main
+from faultlens.reporting import make_report
 from faultlens.store import folder
 
 
@@ -26,7 +27,8 @@ def test_latest(capsys: pytest.CaptureFixture[str]) -> None:
     stored = folder.save(recorded.report("killed_for_memory"))
     assert main(["show"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("killed: python was killed (SIGKILL) by the memory limit of its cgroup, 1.5 GiB\n")
+    assert shown.startswith("error[FL")
+    assert "python was killed (SIGKILL) by the memory limit of its cgroup, 1.5 GiB\n" in shown
     assert str(stored) in shown
     assert main(["show", "-v", stored.parent.name[-8:]]) == 0
     assert "oom kills        3 → 4" in capsys.readouterr().out
@@ -45,14 +47,27 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
-    report = recorded.report("bus_truncated_file")
-    folder.save(report)
+    recorded_report = recorded.report("bus_truncated_file")
+    report = make_report(recorded_report.crash)
+    folder.save(recorded_report)  # without a verdict: it is made anew
     assert main(["show", "--json", "-"]) == 0
     assert reportfile.from_json(capsysbinary.readouterr().out) == report
     assert main(["show", "--json", str(tmp_path / "out.json")]) == 0
     assert reportfile.read(tmp_path / "out.json") == report
-    assert capsysbinary.readouterr().out.startswith(b"crash: ")
+    assert capsysbinary.readouterr().out.startswith(b"error[FL")
     assert main(["show", "--json", "/dev/null"]) == 0
+
+
+def test_formats(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder.save(recorded.report("abort_by_check"))
+    paths = {name: str(tmp_path / name) for name in ("html", "markdown", "sarif", "json")}
+    assert main(["show", *(word for name, path in paths.items() for word in (f"--{name}", path))]) == 0
+    assert capsys.readouterr().out.startswith("error[FL")
+    beginnings = {"html": "<!doctype html>", "markdown": "## ", "sarif": "{", "json": "{"}
+    for name, path in paths.items():
+        assert Path(path).read_text().lstrip().startswith(beginnings[name])
+        assert main(["show", f"--{name}", "-"]) == 0
+        assert capsys.readouterr().out == Path(path).read_text()
 
 
 @pytest.mark.parametrize(
@@ -64,6 +79,8 @@ def test_json(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Non
         (["show", "TEXT"], "is not a faultlens report"),
         (["show", "GOOD", "--json", "/nowhere/x.json"], "Cannot write the report to /nowhere/x.json"),
         (["show", "GOOD", "--json", "/"], "Cannot write the report to /"),
+        (["show", "GOOD", "--html", "/nowhere/x.html"], "Cannot write the report to /nowhere/x.html"),
+        (["show", "GOOD", "--json", "-", "--sarif", "-"], "Only one format can go to standard output"),
     ],
 )
 def test_what_cannot_be_done(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fake_memory import FakeMemory, mapping
-
 from faultlens.capture.stacks import arrange, at_fault, is_exiting
 from faultlens.crash import Address, Frame, Thread
 

@@ -8,9 +8,9 @@ import stat
 from pathlib import Path
 
 import pytest
-import recorded
 from msgspec.structs import replace
 
+import recorded
 from faultlens import reportfile
 from faultlens.errors import FaultlensError
 from faultlens.reportfile import Report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from recorded import ended
 
 from faultlens.crash import (
     Address,
@@ -23,6 +22,7 @@ from faultlens.crash import (
 )
 from faultlens.report.quantities import count, duration, moment, size
 from faultlens.report.words import fault_in_words, memory_in_words
+from recorded import ended
 
 GiB = 1 << 30
 

@@ -34,10 +34,14 @@ def taken_up(arguments: Namespace) -> bool:
     return "-" in _targets(arguments)
 
 
-def write_files(report: Report, arguments: Namespace) -> None:
-    """Write the formats that were asked for."""
+def check_targets(arguments: Namespace) -> None:
     if _targets(arguments).count("-") > 1:
         raise FaultlensError("Only one format can go to standard output.", "Name files for the others.")
+
+
+def write_files(report: Report, arguments: Namespace) -> None:
+    """Write the formats that were asked for."""
+    check_targets(arguments)
     if arguments.json:
         write_json(report, arguments.json)
     if arguments.html:

@@ -16,6 +16,7 @@ from faultlens.errors import FaultlensError
 if TYPE_CHECKING:
     from faultlens.capture.supervisor import Options
     from faultlens.crash import Crash
+    from faultlens.reportfile import Report
 
 PR_SET_DUMPABLE = 4
 # Ends that people and schedulers bring about on purpose: one line is enough.
@@ -62,6 +63,7 @@ def handle(arguments: argparse.Namespace) -> int:
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not words:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
+    output.check_targets(arguments)
     command = launch.resolve_command(words)
     options = _options(arguments, command)
     ending = supervise(command, options, (lambda _: None) if arguments.quiet else _announce)
@@ -105,8 +107,14 @@ def _report(crash: Crash, arguments: argparse.Namespace) -> None:
     from faultlens.reporting import make_report
 
     report = make_report(crash)
-    output.write_files(report, arguments)
-    if not (worth_telling(crash) or arguments.verbose):
+    try:
+        output.write_files(report, arguments)
+    finally:  # a file that cannot be written does not cost the rest
+        _tell(report, arguments)
+
+
+def _tell(report: Report, arguments: argparse.Namespace) -> None:
+    if not (worth_telling(report.crash) or arguments.verbose):
         return
     stored = None if arguments.no_save else output.save(report)
     if not arguments.quiet:

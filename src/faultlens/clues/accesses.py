@@ -6,7 +6,7 @@ from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE, PAGE, mapping_at
 from faultlens.crash import Crash, Fault, MemoryOperand
 
 WIDEST = 64  # bytes one vector instruction reads at once
-ARGUMENT_REGISTERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+ARGUMENT_REGISTERS = ("rdi", "rsi", "rdx", "rcx")  # the first ones; compilers reuse the others at once
 _FULL = 1 << 64
 _HALF = 1 << 32
 _GENERAL_PROTECTION = 13
@@ -37,8 +37,15 @@ def is_protection_fault(fault: Fault) -> bool:
 
 def is_wild(fault: Fault) -> bool:
     """No address at all: the pointer was overwritten, freed or never set."""
-    address = target(fault)
-    return is_protection_fault(fault) and address is not None and CANONICAL_TOP <= address < _FULL - CANONICAL_TOP
+    if not is_protection_fault(fault):
+        return False
+    return any(CANONICAL_TOP <= address < _FULL - CANONICAL_TOP for address in (target(fault), jump(fault)) if address)
+
+
+def jump(fault: Fault) -> int | None:
+    """Where an instruction like `call r13` was about to go."""
+    words = (fault.instruction.text if fault.instruction else "").split(" ")
+    return fault.registers.get(words[1]) if len(words) == 2 and words[0] in ("call", "jmp") else None
 
 
 def misaligned(fault: Fault) -> MemoryOperand | None:
@@ -113,14 +120,29 @@ def is_half(fault: Fault) -> bool:
 
 
 def freed_link(crash: Crash, fault: Fault) -> int | None:
-    """The heap block whose freed content was taken for a pointer: glibc leaves address >> 12 in it."""
+    """The heap whose freed content was taken for a pointer.
+
+    glibc links freed blocks by (place of the link >> 12) ^ next: with no next one, the place itself can be seen."""
     found = operand(fault)
+    heaps = [mapping for mapping in crash.mappings if mapping.path == "[heap]"]
     for value in found.registers.values() if found else ():
         if _HALF <= value < CANONICAL_TOP >> _FREED_SHIFT:
             mapping = mapping_at(crash, value << _FREED_SHIFT)
             if mapping is not None and "w" in mapping.permissions and mapping.path in (None, "[heap]"):
-                return value << _FREED_SHIFT
+                return mapping.start
+        for heap in heaps:
+            width = (heap.start ^ (heap.end - 1)).bit_length()  # bits in which addresses of the heap differ
+            link = value ^ (heap.start >> _FREED_SHIFT)
+            if link >> width == heap.start >> width and not is_accessible(crash, value):
+                return heap.start
     return None
+
+
+def null_object(fault: Fault) -> bool:
+    """A null pointer was taken for a Python object: its count or its type was read."""
+    found = operand(fault)
+    values = list(found.registers.values()) if found else []
+    return fault.address in (0, 8) and values == [0]
 
 
 def changed_meanwhile(crash: Crash, fault: Fault) -> bool:
@@ -129,6 +151,13 @@ def changed_meanwhile(crash: Crash, fault: Fault) -> bool:
         return False
     mapping = mapping_at(crash, fault.address)
     return mapping is not None and "w" in mapping.permissions and mapping.path != "[stack]"
+
+
+def holds_data(fault: Fault) -> bool:
+    """The pointer that was used is no pointer but data: somebody wrote over it."""
+    found = operand(fault)
+    values = [*(found.registers.values() if found else ()), jump(fault)]
+    return any(is_data(value) for value in values if value)
 
 
 def is_data(value: int) -> bool:

@@ -57,7 +57,8 @@ class Case:
 
     @cached_property
     def aborted(self) -> bool:
-        if self.fault is None or self.fault.signal != "SIGABRT":
+        # abort() sends the signal to its own thread: SI_TKILL.
+        if self.fault is None or self.fault.signal != "SIGABRT" or self.fault.code in ("SI_USER", "SI_QUEUE"):
             return False
         thread = self.crash.crashed_thread
         names = {frame.function.split("(")[0] for frame in (thread.frames if thread else ())[:12]}

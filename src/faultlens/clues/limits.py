@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from faultlens.clues.case import Case
+from faultlens.clues.messages import line_saying
 from faultlens.crash import Crash
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
@@ -16,19 +17,21 @@ THREAD_STACK = 8 * MIB  # what a thread takes of the address space unless told o
 # How programs say that memory could not be had.
 _NO_MEMORY = re.compile(
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|[Uu]nable to allocate [\d.]+ \wi?B|failed to map segment"
-    r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|std::bad_array_new_length"
-    r"|out of memory|Out of memory"
+    r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|[Oo]ut of memory"
+    r"|std::bad_array_new_length"
 )
+_DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
 # How they say that no thread could be started: the reason may be any limit.
 NO_THREAD = re.compile(
-    r"[^\n]*(?:pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
+    r"pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
     r"|Thread creation failed|unable to create (?:new native )?thread|blas_thread_init: pthread_create"
     r"|fork: retry: Resource temporarily|\[Errno 11\] Resource temporarily unavailable"
-    r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread)[^\n]*"
+    r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread"
 )
 # "Unable to allocate 7.45 TiB for an array with shape …"
 _SIZE = re.compile(r"[Uu]nable to allocate (?P<number>[\d.]+) (?P<unit>[KMGTPE]?)i?B")
 _SHAPE = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]+)\] and type (?P<type>\w+)")
+_NAMES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 _BYTES = {
     "double": 8,
@@ -86,6 +89,15 @@ def oom_kills(crash: Crash) -> int | None:
     return after.oom_kills - before.oom_kills
 
 
+def cpu_time_used_up(crash: Crash) -> int | None:
+    """The hard limit of CPU seconds, where the program ran long enough to use it up with all its threads."""
+    limit = crash.limits.get("RLIMIT_CPU")
+    if limit is None or limit.hard is None:
+        return None
+    # The kernel counts whole seconds, and the last one is lost between two samples.
+    return limit.hard if (crash.seconds or 0) * max(1, most_threads(crash)) >= limit.hard - 1 else None
+
+
 def most_threads(crash: Crash) -> int:
     counts = [sample.threads for sample in crash.timeline if sample.threads]
     return max([*counts, (crash.memory and crash.memory.threads) or 0, len(crash.threads)])
@@ -99,8 +111,9 @@ def failed_allocation(case: Case) -> Evidence | None:
         return Evidence(fact="terminate called after throwing std::bad_alloc", source="stderr")
     if case.exception is not None:
         text = f"{case.exception.type}: {case.exception.details}"
-        return Evidence(fact=one_line(text, 200), source="traceback") if _NO_MEMORY.search(text) else None
-    if case.signal == "SIGABRT" and (line := case.said(rf"[^\n]*(?:{_NO_MEMORY.pattern})[^\n]*")):
+        refused = _NO_MEMORY.search(text) and not _DEVICE.search(text)
+        return Evidence(fact=one_line(text, 200), source="traceback") if refused else None
+    if case.signal == "SIGABRT" and (line := line_saying(case.crash, _NO_MEMORY)):
         return Evidence(fact=one_line(line, 200), source="stderr")
     return None
 
@@ -112,7 +125,7 @@ def failed_thread(case: Case) -> Evidence | None:
         return Evidence(fact=one_line(text, 200), source="traceback") if NO_THREAD.search(text) else None
     if case.thrown is not None and "Resource temporarily unavailable" in (case.thrown.message or ""):
         return Evidence(fact=f"{case.thrown.type}: {case.thrown.message}", source="C++ exceptions")
-    line = case.said(NO_THREAD) if case.fault is not None else None
+    line = line_saying(case.crash, NO_THREAD) if case.fault is not None else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
 
 
@@ -129,11 +142,6 @@ def requested_bytes(text: str) -> int | None:
 
 
 def in_words(size: int) -> str:
-    value = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value /= 1024
-    else:
-        unit = "PiB"
-    return f"{value:.1f} {unit}" if value % 1 and value < 100 else f"{value:.0f} {unit}"
+    power = min((max(size, 1).bit_length() - 1) // 10, len(_NAMES) - 1)
+    value = size / (1 << (10 * power))
+    return f"{value:.1f} {_NAMES[power]}" if value % 1 and value < 100 else f"{value:.0f} {_NAMES[power]}"

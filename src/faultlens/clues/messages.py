@@ -26,6 +26,7 @@ INVALID_FREE = re.compile(
     r"|realloc\(\): invalid (?:pointer|old size)[^\n]*|[Aa]ttempt to free invalid pointer[^\n]*"
     r"|free\(\): unaligned chunk[^\n]*|_int_free[^\n]*"
 )
+_LINE_LIMIT = 4000
 STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
 
 
@@ -56,3 +57,10 @@ def said(crash: Crash, pattern: str | re.Pattern[str]) -> str | None:
     text = f"{crash.output.stderr or ''}\n{crash.abort_message or ''}"
     matches = list(re.finditer(pattern, text))
     return matches[-1][0].strip() if matches else None
+
+
+def line_saying(crash: Crash, pattern: re.Pattern[str]) -> str | None:
+    """The last whole line that matches, in glibc's message or on stderr; of a huge line only its beginning."""
+    lines = f"{crash.output.stderr or ''}\n{crash.abort_message or ''}".split("\n")
+    found = (line[:_LINE_LIMIT] for line in reversed(lines) if pattern.search(line[:_LINE_LIMIT]))
+    return next((line.strip() for line in found), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from faultlens.clues.case import Case
-from faultlens.clues.frames import is_kernel, package_of, short_function, without_dying
+from faultlens.clues.frames import is_kernel, is_main, package_of, short_function, without_dying
 from faultlens.clues.ops import loaded_ops
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
@@ -21,8 +21,12 @@ _HEAP_FUNCTIONS = re.compile(
 )
 _OBJECT_CODE = re.compile(
     r"dealloc|DECREF|decref|_traverse|visit_|gc_|_Py_Dealloc|GC_|PyObject_(?:GetAttr|IS_GC|Repr|Str|Call|Hash|RichCompare)"
-    r"|_PyObject_\w+|Py_TYPE|subtype_|update_refs|subtract_refs|PyType_|_PyType_"
+    r"|_PyObject_\w+|Py_TYPE|subtype_|PyObject_\w+|update_refs|subtract_refs|PyType_|_PyType_"
 )
+# Waiting on purpose; waiting for the allocator's lock is work.
+_WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
+# What containers throw when their size is absurd, or was spoiled.
+SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
 
 
 def suspect(case: Case) -> Frame | None:
@@ -117,14 +121,42 @@ def in_object_code(case: Case) -> Frame | None:
     return None
 
 
+def holds_gil(case: Case) -> bool:
+    thread = case.crash.crashed_thread
+    return thread is not None and thread.holds_gil is True
+
+
 def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
-    """Other threads that are in the same function of the same library."""
+    """Other threads that work in the same function of the same library; not if they die of the very same access."""
+    fault = case.fault
+    if fault and any(other.address == fault.address and fault.address is not None for other in case.crash.also_faulted):
+        return ()
     custom = {_key(each) for each in case.native_stack if each.library == frame.library}
     return tuple(
         thread
         for thread in case.crash.threads
-        if not thread.crashed and any(_key(each) in custom for each in thread.frames if each.kind == "native")
+        if not thread.crashed
+        and any(_key(each) in custom for each in thread.frames if each.kind == "native")
+        and not any(_WAITS.search(each.function) for each in thread.frames[:6])
     )
+
+
+def on_started_thread(case: Case) -> bool:
+    """It died on a thread that the sources start to run this very function: others run it as well."""
+    thread, entry = case.crash.crashed_thread, called_by_ctypes(case)
+    if thread is None or is_main(thread, case.crash):
+        return False
+    functions = {entry.function} if entry else set()
+    functions |= {frame.function for frame in thread.frames if frame.kind == "python"}
+    return bool(functions & sources_of(case.crash).thread_targets)
+
+
+def on_own_thread(case: Case) -> bool:
+    """It died on a thread that the custom code had started for itself."""
+    thread = case.crash.crashed_thread
+    frames = thread.frames if thread else ()
+    outermost = next((frame for frame in reversed(frames) if owner_of(frame) != "system"), None)
+    return outermost is not None and owner_of(outermost) == "custom"
 
 
 def _key(frame: Frame) -> tuple[str | None, str]:

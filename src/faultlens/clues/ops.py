@@ -44,6 +44,7 @@ _ALIASES = {
     "MklConvCustomBackpropInput": "Conv3DBackpropInput",
     "MklConvCustomBackpropFilter": "Conv3DBackpropFilter",
     "FusedResizeConv2DUsingGemm": "FusedPadConv2D",
+    "UnigramSampler": "LearnedUnigramCandidateSampler",
 }
 # Classes that serve many ops: the op is told by a template argument or by another frame, if at all.
 _GENERIC = frozenset({
@@ -78,10 +79,10 @@ _IN_MESSAGE = (
 )
 
 # Python functions that only hand a call on.
-_PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|eager|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
+_PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
 _HANDS_ON = re.compile(r"^<|^__|^(?:_?wrapper|error_handler|op_dispatch_handler|op_wrapper|wrapped|inner|new_func)$")
 _VERSIONED = re.compile(r"(?:_v\d)?(?:_with_dispatch)?$")
-_PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/")
+_PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!python/eager/)")
 
 
 def op_at_fault(crash: Crash) -> str | None:
@@ -107,6 +108,7 @@ def op_at_fault(crash: Crash) -> str | None:
         or traced.configured(crash, frames)
         or _dataset_op(waiting)
         or _public_call(launching)
+        or traced.called_function(crash, launching, user_frame(crash))
         or generated
     )
 
@@ -118,11 +120,18 @@ def kernel_op(frames: Iterable[Frame]) -> str | None:
         if frame.kind != "native":
             inner.clear()
             continue
-        match = next((match for form in _KERNEL_FORMS if (match := form.search(frame.function))), None)
+        match = _kernel_method(frame.function)
         if match and (name := _op_of_class(match["name"], match["arguments"] or "", inner)) and not _runs_others(name):
             return name
         inner.append(frame)
     return None
+
+
+def _kernel_method(function: str) -> re.Match[str] | None:
+    """Names of C++ functions can be thousands of characters long: those that cannot be meant are left out quickly."""
+    if not any(word in function for word in ("Compute", "::Compile(", "OpKernelConstruction")):
+        return None
+    return next((match for form in _KERNEL_FORMS if (match := form.search(function))), None)
 
 
 def generated_op(thread: Thread | None) -> str | None:
@@ -159,7 +168,8 @@ def _op_of_class(name: str, arguments: str, inner: Iterable[Frame]) -> str:
     if base == "Reduction" and (match := _REDUCER.search(arguments)):
         return _REDUCTIONS.get(match["name"], match["name"])
     for match in _ARGUMENT.finditer(arguments):
-        if known := registered(match["name"]) or registered(re.sub(r"Sampler$", "CandidateSampler", match["name"])):
+        argument = match["name"]
+        if known := _ALIASES.get(argument) or registered(argument) or registered(f"{argument[:-7]}CandidateSampler"):
             return known
     if base not in _GENERIC:
         return base.removeprefix("Mkl").removesuffix("Base")
@@ -223,7 +233,7 @@ def _op_in_exception(crash: Crash) -> str | None:
     exception = python_exception(crash)
     if exception is None:
         return None
-    said = exception.message
+    said = exception.details or exception.message
     for pattern in _IN_MESSAGE:
         if match := pattern.search(said):
             return registered(match[1]) or match[1]

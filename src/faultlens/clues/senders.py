@@ -45,17 +45,16 @@ def sender(case: Case) -> Sender:
     fault = case.fault
     if fault is None or fault.code not in ("SI_USER", "SI_TKILL", "SI_QUEUE"):
         return "unknown"
+    thread = case.crash.crashed_thread
+    frames = thread.frames[:12] if thread else ()
+    names = {short_function(frame.function) for frame in frames if frame.kind == "native"}
+    if _HANDLING & names:
+        return "unknown"
+    if SENDING & names:  # before the numbers: they differ between PID namespaces
+        return "itself"
     if fault.code != "SI_TKILL" and fault.sender_pid != case.crash.pid:
         return "another process"
-    thread = case.crash.crashed_thread
-    names = [
-        short_function(frame.function) for frame in (thread.frames if thread else ())[:12] if frame.kind == "native"
-    ]
-    if _HANDLING & set(names):
-        return "unknown"
-    if SENDING & set(names) or (fault.signal != "SIGABRT" and fault.sender_pid == case.crash.pid):
-        return "itself"
-    return "unknown"
+    return "itself" if fault.signal != "SIGABRT" and fault.sender_pid == case.crash.pid else "unknown"
 
 
 def line_that_sends(case: Case, name: str | None) -> str | None:

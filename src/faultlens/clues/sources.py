@@ -51,6 +51,7 @@ class Use(NamedTuple):
     maybe_null: bool = False  # one of the arguments could be one
     bare_argument: bool = False  # an argument is a variable or address, not wrapped in a C type
     receiver: str = ""  # "libc" in libc.free(p)
+    keywords: tuple[str, ...] = ()
 
     @property
     def location(self) -> Location:
@@ -130,6 +131,12 @@ class Sources(NamedTuple):
         return self.called(*_STARTS_THREADS)
 
     @property
+    def parallel(self) -> Use | None:
+        """Work that is spread over threads, by Python or by tf.data."""
+        spread = (use for use in self.calls if "num_parallel_calls" in use.keywords)
+        return self.threads or next(spread, None)
+
+    @property
     def callback(self) -> Use | None:
         return self.called(*_CALLBACKS)
 
@@ -181,6 +188,7 @@ def _read(file: str, text: str) -> Sources:
                     maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
                     bare_argument=any(_is_bare(argument) for argument in node.args),
                     receiver=receiver,
+                    keywords=tuple(keyword.arg for keyword in node.keywords if keyword.arg),
                 )
             )
         elif isinstance(node, ast.Delete):
@@ -197,7 +205,7 @@ def _read(file: str, text: str) -> Sources:
         frozenset(_declared(tree, functions, "restype")),
         frozenset(_declared(tree, functions, "argtypes")),
         frozenset(_imported(tree)),
-        frozenset(_thread_targets(tree)),
+        frozenset(_on_threads(tree, calls)),
     )
 
 
@@ -249,9 +257,23 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def _on_threads(tree: ast.AST, calls: list[Use]) -> set[str]:
+    """Functions that run on another thread, with all that they call."""
+    found: set[str] = set()
+    waiting = [name for name in _thread_targets(tree) if name]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [use.name for use in calls if use.within == name and not use.foreign]
+    return found
+
+
 def _thread_targets(tree: ast.AST) -> Iterator[str]:
     """Functions that are started on another thread."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(_last(base) == "Thread" for base in node.bases):
+            yield "run"
         if isinstance(node, ast.Call):
             if _last(node.func) in _STARTS_THREADS:
                 yield from (_last(keyword.value) for keyword in node.keywords if keyword.arg in ("target", "function"))

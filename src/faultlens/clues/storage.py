@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from faultlens.clues.addresses import PAGE, file_at
 from faultlens.clues.case import Case
+from faultlens.clues.messages import line_saying
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
 
 MIB = 1 << 20
+LINE = 4000
 NO_SPACE = re.compile(
-    r"[^\n]*(?:No space left on device|Disk quota exceeded|\[Errno 28\]|\bENOSPC\b|errno = 28\b)[^\n]*"
+    r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|\bENOSPC\b|errno = 28\b"
+    r"|Not enough free space to write|\d+ requested and \d+ written"  # NumPy
 )
 _IN_MEMORY = ("/dev/shm/", "/run/shm/", "/memfd:", "/dev/hugepages/")
 # Libraries and functions that write files: a crash below them may follow from a failed write.
@@ -58,12 +61,12 @@ def _is_tmpfs(case: Case) -> bool:
 
 def no_space_message(case: Case) -> Evidence | None:
     """Where the program was told that no space is left: in the exception that ended it, or before."""
-    if case.exception is not None and (match := NO_SPACE.search(f"{case.exception.type}: {case.exception.details}")):
-        return Evidence(fact=one_line(match[0], 240), source="traceback")
-    for source, text in (("stderr", case.crash.output.stderr), ("stdout", case.crash.output.stdout)):
-        if matches := NO_SPACE.findall(text or ""):
-            return Evidence(fact=one_line(matches[-1].strip(), 240), source=source)
-    return None
+    if case.exception is not None and NO_SPACE.search(text := f"{case.exception.type}: {case.exception.details}"):
+        return Evidence(fact=one_line(text, 240), source="traceback")
+    if line := line_saying(case.crash, NO_SPACE):
+        return Evidence(fact=one_line(line, 240), source="stderr")
+    lines = [line for line in (case.crash.output.stdout or "").split("\n") if NO_SPACE.search(line[:LINE])]
+    return Evidence(fact=one_line(lines[-1], 240), source="stdout") if lines else None
 
 
 def writes_files(case: Case) -> bool:

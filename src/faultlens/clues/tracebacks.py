@@ -21,6 +21,7 @@ _CHAINED = (
 _WORKER = '"""'  # multiprocessing and concurrent.futures quote the traceback of the worker
 # With these lines Python introduces exceptions that do not end the program.
 _SIDESHOW = re.compile(r"^(?:Exception ignored |Exception in thread |Error in atexit|Process \S*Process-\d)")
+_DESTRUCTORS = ("__del__", "__dealloc__")
 
 
 class PythonException(NamedTuple):
@@ -41,7 +42,7 @@ class _Block(NamedTuple):
 def uncaught_exception(text: str) -> PythonException | None:
     """The last exception that ended the program; where a worker or a callback raised it, with its frames first."""
     blocks = list(_blocks(_DECORATION.sub("", text).split("\n")))
-    serious = [block for block in blocks if not _SIDESHOW.match(block.before)] or blocks
+    serious = [block for block in blocks if not _is_sideshow(block)] or blocks
     if not serious:
         return None
     last = serious[-1]
@@ -54,10 +55,17 @@ def uncaught_exception(text: str) -> PythonException | None:
     return last.exception
 
 
+def _is_sideshow(block: _Block) -> bool:
+    # Cython prints the traceback of an exception that it ignores before it says so.
+    return bool(_SIDESHOW.match(block.before)) or block.exception.frames[-1].function.endswith(_DESTRUCTORS)
+
+
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
     starts = [index for index, line in enumerate(lines) if line.strip().endswith(_HEADER)]
+    if any(_FRAME.match(line) for line in lines[: starts[0] if starts else len(lines)]):
+        starts.insert(0, -1)  # only the end of a long traceback was kept
     for start, end in pairwise([*starts, len(lines)]):
-        before = next((line.strip() for line in reversed(lines[:start]) if line.strip()), "")
+        before = next((line.strip() for line in reversed(lines[: max(start, 0)]) if line.strip()), "")
         quoted = not lines[start + 1].strip() if start + 1 < end else False
         if exception := _exception(lines[start + 1 : end]):
             yield _Block(before, quoted, exception)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from faultlens.clues.frames import short_function, without_dying
 from faultlens.clues.owners import owner_of
-from faultlens.crash import Crash, Frame
+from faultlens.crash import Crash, Frame, Thread
 
 _CALLS_SHOWN = 4
 _RUNS_COMPILED = re.compile(
     r"^(?:void )?(?:xla|mlir|llvm|stream_executor)::|::Xla\w*(?:Launch|Compil)|grappler::|\w+Pass::Run"
 )
+_CALLS_TRACED = re.compile(r"/tensorflow/python/eager/(?:polymorphic_function/|def_function)")
 _CONFIGURING = re.compile(r"\bTFE_NewContext\b|\bTF_NewSession\b|DeviceFactory::")
 _CONFIG = re.compile(r"\bconfig\b|ConfigProto|SessionOptions")
 
@@ -32,6 +33,17 @@ def compiled_function(crash: Crash, at: Frame | None, frames: Iterable[Frame]) -
     """The compiled function that was called, with the library functions in it: ops are fused and have no names left."""
     if not any(frame.kind == "native" and _RUNS_COMPILED.search(frame.function) for frame in frames):
         return None
+    return _called(crash, at)
+
+
+def called_function(crash: Crash, thread: Thread | None, at: Frame | None) -> str | None:
+    """The traced function that was called, where nothing tells which op of it was at work."""
+    frames = thread.frames if thread else ()
+    calls = any(frame.kind == "python" and _CALLS_TRACED.search(frame.file or "") for frame in frames)
+    return _called(crash, at) if calls else None
+
+
+def _called(crash: Crash, at: Frame | None) -> str | None:
     found = [function for text in crash.sources.values() for function in traced_functions(text)]
     line = _line_of(crash, at)
     called = [f for f in found if any(re.search(rf"\b{re.escape(name)}\b", line) for name in (f.name, *f.variables))]

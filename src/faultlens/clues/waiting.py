@@ -8,24 +8,22 @@ from faultlens.clues.frames import short_function
 from faultlens.crash import Thread
 
 _REACH = 25  # a wait inside of TensorFlow goes through this many frames at most
-# Innermost first: the first row that matches one of the frames says what is waited for.
-_WAITS = (
-    (re.compile(r"^(?:__pthread_mutex_\w*lock|pthread_mutex_lock|___pthread_mutex_lock|std::mutex::lock)"), "a mutex"),
-    (re.compile(r"^(?:__lll_lock_wait\w*|__GI___lll_lock_wait|lll_\w*lock\w*)"), "a lock"),
-    (re.compile(r"Notification::WaitForNotification|BlockingCounter::Wait|Barrier::Wait"), "work on other threads"),
-    (re.compile(r"Mutex::(?:Block|Lock)|nsync_|CondVar::Wait|FutexWaiter"), "a lock or signal of TensorFlow's threads"),
-    (re.compile(r"gomp_(?:team_)?barrier|__kmp_\w*(?:wait|barrier|suspend)"), "other OpenMP threads"),
-    (re.compile(r"^(?:__?pthread_cond_\w*wait|pthread_cond_\w+|__futex_abstimed_wait\w*|futex_wait\w*)"), "another thread"),
-    (re.compile(r"^(?:lock_PyThread_acquire_lock|acquire_timed|PyThread_acquire_lock\w*|rlock_acquire)"), "a Python lock"),
-    (re.compile(r"^(?:sem_\w*wait|__new_sem_wait\w*|do_futex_wait\w*|_multiprocessing_SemLock\w*)"), "a semaphore"),
-    (re.compile(r"^(?:__?waitpid|wait4|__GI___wait4|os_wait\w*)"), "a child process"),
-    (re.compile(r"^(?:__?poll|__?select|epoll_wait|__?read|recv\w*|accept\w*)$"), "input from a pipe, socket or file"),
-    (re.compile(r"^(?:clock_nanosleep|__?nanosleep|time_sleep|pysleep)"), "time to pass"),
-)  # fmt: skip
-_BLOCKED = re.compile(
-    r"futex|lll_lock|mutex|cond_\w*wait|sem_\w*wait|^syscall$|wait4|waitpid|^__?poll$|select|epoll|^(?:__)?(?:GI_)*_?_?read$"
-    r"|recv|accept|nanosleep|FutexWaiter|barrier"
-)
+# The first row that matches one of the innermost frames says what is waited for.
+_WAITS = {
+    "a mutex": r"^_*(?:GI_+)?pthread_mutex_\w*lock|^std::mutex::lock",
+    "a lock": r"lll_\w*lock",
+    "work on other threads": r"Notification::WaitForNotification|BlockingCounter::Wait|Barrier::Wait",
+    "a lock or signal of TensorFlow's threads": r"Mutex::(?:Block|Lock)|nsync_|CondVar::Wait|FutexWaiter",
+    "other OpenMP threads": r"gomp_(?:team_)?barrier|__kmp_\w*(?:wait|barrier|suspend)",
+    "a semaphore": r"sem_\w*wait|^do_futex_wait|_multiprocessing_SemLock",
+    "another thread": r"pthread_cond_|futex_\w*wait|^futex_wait",
+    "a child process": r"waitpid|wait4|^os_wait",
+    "input from a pipe, socket or file": r"^_*(?:GI_+)?(?:libc_)?(?:poll|select|epoll_wait|read|recv\w*|accept\w*)$",
+    "time to pass": r"nanosleep|^time_sleep|^pysleep",
+}
+_PATTERNS = {what: re.compile(pattern) for what, pattern in _WAITS.items()}
+_PYTHON_LOCK = re.compile(r"^(?:lock_PyThread_acquire_lock|PyThread_acquire_lock|rlock_acquire|acquire_timed)")
+_BLOCKED = re.compile(r"^syscall$|" + "|".join(_WAITS.values()))
 
 
 def waits_for(thread: Thread) -> str | None:
@@ -33,12 +31,9 @@ def waits_for(thread: Thread) -> str | None:
     native = [short_function(frame.function) for frame in thread.frames[:_REACH] if frame.kind == "native"]
     if not native or thread.frames[0].kind != "native" or not _BLOCKED.search(native[0]):
         return None
-    if native[0].startswith(("lock_PyThread", "PyThread")):
-        return "a Python lock"
-    for python_lock in ("lock_PyThread_acquire_lock", "PyThread_acquire_lock_timed"):
-        if python_lock in native[:8]:
-            return "a Python lock (a queue, an event or another thread)"
-    for pattern, what in _WAITS:
+    if any(_PYTHON_LOCK.search(name) for name in native[:8]):
+        return "a Python lock (a queue, an event or another thread)"
+    for what, pattern in _PATTERNS.items():
         if any(pattern.search(name) for name in native):
             return what
     return "another thread or process"

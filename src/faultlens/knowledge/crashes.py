@@ -52,22 +52,18 @@ def _tried(op: str, release: tuple[int, ...]) -> Iterator[Known]:
         if op != _unversioned(row["op"]):
             continue
         tried = sorted((_release(version) or (0,), version, ending) for version, ending in row["tried"].items())
-        crashing = [(number, ending) for number, _, ending in tried if ending in _SIGNALS]
-        # Between two releases that crash it is taken to crash as well; outside of them nothing is claimed.
-        if not crashing or not crashing[0][0][:2] <= release[:2] <= crashing[-1][0][:2]:
+        nearest = [ending for number, _, ending in tried if number[:2] <= release[:2]][-1:]
+        crashing = [version for _, version, ending in tried if ending in _SIGNALS]
+        # A release between two that were tried is taken to behave like the older; nothing is claimed of newer ones.
+        if not crashing or not nearest or nearest[0] not in _SIGNALS or release[:2] > tried[-1][0][:2]:
             continue
-        fixed = next((version for number, version, _ in tried if number > crashing[-1][0]), None)
-        issue = row.get("issue")
-        versions = ", ".join(version for _, version, ending in tried if ending in _SIGNALS)
-        source = f"tried on TensorFlow {versions}"
-        yield Known(
-            f"issue {issue}" if issue else "",
-            (row["op"],),
-            crashing[-1][1],
-            fixed,
-            f"{ISSUES}{issue}" if issue else "",
-            source,
+        fixed = next(
+            (version for number, version, ending in tried if number > release and ending not in _SIGNALS), None
         )
+        issue = row.get("issue")
+        url = f"{ISSUES}{issue}" if issue else ""
+        source = f"tried on TensorFlow {', '.join(crashing)}"
+        yield Known(f"issue {issue}" if issue else "", (row["op"],), nearest[0], fixed, url, source)
 
 
 def _unversioned(op: str) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from faultlens.crash import Crash, Fault
 from faultlens.report import facts
 from faultlens.report.page import PATH_LIMIT, QUIET, Section, fixed, pairs, unbroken, words
-from faultlens.report.quantities import duration, size
+from faultlens.report.quantities import count, duration, size
 from faultlens.report.sparkline import sparkline
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words
@@ -17,6 +17,7 @@ from faultlens.safe_text import last_lines
 
 _REGISTER_WIDTH = 27
 _OUTPUT_LINES = 40
+_THREADS = 100
 
 
 def sections(crash: Crash, width: int) -> Iterator[Section]:
@@ -26,8 +27,10 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
         yield Section("register", _registers(crash.fault, width))
     for fault in crash.also_faulted:
         yield Section("also", [words(f"thread {fault.thread}: {fault_in_words(fault, crash)}")])
-    for index, thread in enumerate(crash.threads):
+    for index, thread in enumerate(crash.threads[:_THREADS]):
         yield Section("threads" if index == 0 else "", whole_stack(thread, crash))
+    if len(crash.threads) > _THREADS:
+        yield Section("", [words(f"… and {count(len(crash.threads) - _THREADS, 'more thread')}", QUIET)])
     yield Section("maps", [words(line, QUIET if row else "") for row, line in enumerate(facts.mappings(crash))])
     yield Section("files", [words(f"{file.path}: {facts.file_state(file)}") for file in crash.files])
     yield Section("library", _libraries(crash))

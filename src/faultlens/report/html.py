@@ -43,13 +43,20 @@ _ANCHORS = tuple(
     for pattern, anchor in (
         (r"register", "registers"),
         (r"traceback|python exception", "output"),
-        (r"stack|thread|frame|gil\b", "threads"),
+        (r"stack|thread|frame|symbol|gil\b|process state|/task", "threads"),
         (r"source|your code|script", "source"),
-        (r"stderr|stdout|output|messag|\blog\b|said|glibc|abort|thrown|exception|terminat", "output"),
+        (
+            r"stderr|stdout|output|messag|\blog\b|said|glibc|abort|thrown|exception|terminat|runtime|loader|errno",
+            "output",
+        ),
         (r"siginfo|signal|instruction|disassembl|fault|trap", "fault"),
-        (r"maps|mapping|\bfiles?\b|file state|disk|librar", "files"),
+        (r"\bmaps?\b|mapping|\bfiles?\b|file state|disk|librar|\bstat(?:v?fs)?\b", "files"),
+        (r"time limit", "environment"),
         (r"cgroup|memory|rss|r?limit|counter|timeline|sample|shm|/proc/\S*/status", "memory"),
-        (r"environ|variable|package|version|machine|cpu|program|command|status|exit|kernel", "environment"),
+        (
+            r"environ|variable|package|version|machine|cpu|program|command|status|exit|kernel|agent|/proc/",
+            "environment",
+        ),
     )
 )
 
@@ -205,9 +212,10 @@ def _rival(other: Diagnosis) -> dict[str, Any]:
 
 def _ruled_out(report: Report) -> dict[str, Any]:
     others = [(one_line(other.cause, 60), runs(other.because, _TEXT)) for other in tempting(report, _RULED_OUT)]
+    shown = _RULED_OUT_OPEN if len(others) > _RULED_OUT_OPEN + 2 else len(others)  # a fold of one or two saves nothing
     return {
-        "open": others[:_RULED_OUT_OPEN],
-        "folded": others[_RULED_OUT_OPEN:],
+        "open": others[:shown],
+        "folded": others[shown:],
         "more": len(report.ruled_out) - len(others),
     }
 

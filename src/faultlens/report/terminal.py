@@ -41,6 +41,8 @@ from faultlens.reportfile import Report
 from faultlens.safe_text import one_line
 
 _EXCEPTIONS_SHOWN = 3
+_EVIDENCE_SHOWN = 12
+_FIXES_SHOWN = 6
 _RULED_OUT_SHOWN = 5
 _RIVALS_SHOWN = 2
 _KINDS = {
@@ -85,7 +87,9 @@ def render(report: Report, *, verbose: bool = False, console: Console, stored: P
 def _verdict(report: Report, found: Diagnosis, width: int) -> Iterator[Section]:
     """The user's line, the proof, what to change, and what it was not."""
     yield Section("at", _source(report))
-    proof = [Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in found.evidence]
+    proof = [
+        Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in found.evidence[:_EVIDENCE_SHOWN]
+    ]
     yield Section("because", items(proof, width))
     yield Section("next" if is_unknown(found) else "fix", _fixes(found, width))
     rivals = [f"{other.code} {other.cause}: {other.title} ({sure(other)})" for other in report.diagnoses[1:]]
@@ -96,7 +100,7 @@ def _verdict(report: Report, found: Diagnosis, width: int) -> Iterator[Section]:
 
 def _fixes(found: Diagnosis, width: int) -> list[Text]:
     rows = []
-    for fix in found.fixes:
+    for fix in found.fixes[:_FIXES_SHOWN]:
         grade = words("" if is_unknown(found) else f"  ({fix.grade})", QUIET)
         rows += items([Text.assemble(words(fix.title, "green"), grade)], width)
         rows += [unbroken(Text("  "), line) for line in wrap(words(fix.detail), width - 2) if fix.detail]

@@ -27,6 +27,7 @@ from faultlens.report.quantities import count
 from faultlens.safe_text import ELLIPSIS, one_line, shorten
 
 _GROUPS_SHOWN = 6
+_WHOLE = 200  # frames, of a thread whose recursion has no end
 _LONGEST_NAME = 26
 _USUAL_FUNCTION = 36
 _INDENT = "  "
@@ -61,11 +62,13 @@ def stack(thread: Thread, crash: Crash, width: int) -> list[Text]:
 def whole_stack(thread: Thread, crash: Crash) -> list[Text]:
     """Every frame, with the whole path or the offset in its library."""
     rows = [words(thread_in_words(thread, crash))]
-    for frame in thread.frames:
+    for frame in thread.frames[:_WHOLE]:
         place = f"{frame.file or '?'}:{frame.line}" if frame.kind == "python" else _offset(frame)
         style = OWN if is_own(frame) or is_kernel(frame) else ""
         name = words(_INDENT + function_name(frame).ljust(_USUAL_FUNCTION) + " " * GAP, style)
         rows.append(unbroken(name, words(place, QUIET, PATH_LIMIT)))
+    if len(thread.frames) > _WHOLE:
+        rows.append(words(f"{_INDENT}{ELLIPSIS} {count(len(thread.frames) - _WHOLE, 'more frame')}", QUIET))
     return rows if thread.frames else [*rows, _NO_FRAMES]
 
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import signal
 
-from faultlens.causes.base import PROVEN, Cause, Finding, consider, evidence
+from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
+from faultlens.clues.limits import oom_kills
 from faultlens.clues.senders import ended_by
 
 
@@ -36,7 +37,8 @@ class CleanExit(Cause):
             return None
         looks_like = _signal_for(outcome.exit_code or 0)
         return Finding(
-            strength=PROVEN,
+            # A launcher that lost a worker passes its status on.
+            strength=LIKELY if oom_kills(case.crash) else PROVEN,
             title=f"the program ended by itself with exit code {outcome.exit_code}"
             + (f"; this is not a {looks_like}" if looks_like else ""),
             evidence=evidence(
@@ -44,6 +46,7 @@ class CleanExit(Cause):
                 ("no fatal signal was seen in the program or its children", "agent")
                 if case.crash.method == "agent" or not case.crash.gaps
                 else None,
+                (f"it had been sent {', '.join(case.crash.handed_on)}", "siginfo") if case.crash.handed_on else None,
                 ("no Python exception ended it: stderr does not end in a traceback", "stderr"),
             ),
             fixes=(

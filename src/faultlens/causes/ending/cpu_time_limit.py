@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
-from faultlens.clues.limits import most_threads, oom_kills
+from faultlens.clues.limits import cpu_time_used_up, most_threads, oom_kills
 from faultlens.clues.senders import ended_by
 
 
@@ -34,15 +34,12 @@ class CpuTimeLimit(Cause):
         name, limit = ended_by(case), case.crash.limits.get("RLIMIT_CPU")
         if case.fault is not None or name not in ("SIGXCPU", "SIGKILL"):
             return None
-        seconds = limit and (limit.soft if name == "SIGXCPU" else limit.hard)
-        if name == "SIGKILL" and (not seconds or not _could_have_used(case, seconds) or oom_kills(case.crash)):
+        seconds = limit.soft if limit and name == "SIGXCPU" else cpu_time_used_up(case.crash)
+        if name == "SIGKILL" and (not seconds or oom_kills(case.crash)):
             return None
+        long_enough = (case.crash.seconds or 0) >= 0.8 * (seconds or 0)
         return Finding(
-            strength=(PROVEN if seconds else STRONG)
-            if name == "SIGXCPU"
-            else STRONG
-            if _near(case, seconds)
-            else LIKELY,
+            strength=PROVEN if name == "SIGXCPU" and seconds else STRONG if long_enough else LIKELY,
             title=f"the limit of {seconds} s of CPU time was used up" if seconds else "a limit on CPU time was used up",
             evidence=evidence(
                 (f"ended by {name}", "wait status"),
@@ -60,12 +57,3 @@ class CpuTimeLimit(Cause):
                 ),
             ),
         )
-
-
-def _could_have_used(case: Case, seconds: int) -> bool:
-    """CPU time cannot pass faster than the clock on every thread (the last second may be lost in sampling)."""
-    return (case.crash.seconds or 0) * max(1, most_threads(case.crash)) >= seconds - 1
-
-
-def _near(case: Case, seconds: int | None) -> bool:
-    return bool(seconds) and (case.crash.seconds or 0) >= 0.8 * (seconds or 0)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.limits import oom_kills
+from faultlens.clues.limits import cpu_time_used_up, oom_kills
 from faultlens.clues.senders import ended_by, line_that_sends, sender
 from faultlens.diagnosis import Evidence, Fix
 
@@ -55,7 +55,10 @@ class KilledFromOutside(Cause):
             strength=PROVEN if handed_on else _without_record(case, name),
             title=f"{name} was sent to the program, most often by {_SENDERS[name]}",
             evidence=evidence(
-                (f"ended by {name}", "wait status"),
+                (
+                    f"ended by {name}" if case.crash.outcome.signal else f"a process that it ran ended by {name}",
+                    "wait status",
+                ),
                 (f"{handed_on}, sent to faultlens and handed on", "siginfo") if handed_on else None,
                 ("no fault happened in the program", "agent"),
                 _no_memory_kill(case) if name == "SIGKILL" else None,
@@ -80,9 +83,13 @@ def _recorded(case: Case) -> Finding:
 
 
 def _without_record(case: Case, name: str) -> float:
-    if name == "SIGKILL":
-        return STRONG if oom_kills(case.crash) == 0 else POSSIBLE
-    return LIKELY if name == "SIGPIPE" else STRONG
+    # Without its sources it cannot be excluded that the program sent the signal to itself.
+    usual = STRONG if case.crash.sources and name != "SIGPIPE" else LIKELY + 0.05
+    if name != "SIGKILL":
+        return usual
+    if oom_kills(case.crash):
+        return WEAK
+    return usual if oom_kills(case.crash) == 0 and not cpu_time_used_up(case.crash) else POSSIBLE
 
 
 def _against(case: Case, name: str) -> tuple[str, ...]:

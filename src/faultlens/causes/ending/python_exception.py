@@ -5,7 +5,7 @@ import re
 from faultlens.causes.base import LIKELY, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case, location_of
 from faultlens.clues.frames import is_own
-from faultlens.safe_text import one_line
+from faultlens.safe_text import last_lines, one_line
 
 # TensorFlow ends its messages with the op: "… [Op:Reshape]"
 _OP = re.compile(r"\[Op:(?P<name>\w+)\]|\{\{node (?:[\w/]+/)?(?P<node>[A-Za-z]\w*?)(?:_\d+)?\}\}")
@@ -38,8 +38,10 @@ class PythonExceptionEnded(Cause):
 
     def examine(self, case: Case) -> Finding | None:
         error, outcome = case.exception, case.crash.outcome
-        if outcome.kind != "exception" or error is None:
+        if outcome.kind != "exception":
             return None
+        if error is None:
+            return _unread(case)
         own = next((frame for frame in error.frames if is_own(frame)), None)
         where = f"raised below {own.file}:{own.line} in {own.function}" if own else f"raised in {error.frames[0].file}"
         return Finding(
@@ -59,6 +61,20 @@ class PythonExceptionEnded(Cause):
                 else consider("catch the exception where the program can go on without the result"),
             ),
         )
+
+
+def _unread(case: Case) -> Finding:
+    """The traceback could not be made out: its last line still says most."""
+    last = next(iter(last_lines(case.crash.output.stderr or "", 1)), "nothing")
+    return Finding(
+        strength=LIKELY,
+        title="an uncaught Python exception ended the program",
+        evidence=evidence(
+            (f"exit code {case.crash.outcome.exit_code}, no signal", "wait status"),
+            (f"the last line on stderr: {last}", "stderr"),
+        ),
+        fixes=(consider("read the traceback on stderr", "its last line says what went wrong"),),
+    )
 
 
 def _op(message: str) -> str | None:

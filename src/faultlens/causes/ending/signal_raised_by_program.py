@@ -44,7 +44,7 @@ class SignalRaisedByProgram(Cause):
         if line is None:
             return None
         return Finding(
-            strength=LIKELY,
+            strength=LIKELY + 0.05,
             title=f"the program sent {name} to itself",
             evidence=evidence((f"ended by {name}", "wait status"), (f"a line that sends it: {line}", "source")),
             fixes=_FIXES,

@@ -9,15 +9,20 @@ from faultlens.clues.saved_models import loads_model
 from faultlens.clues.tracebacks import PythonException
 from faultlens.safe_text import one_line
 
-_DAMAGED_TYPES = frozenset({"DataLossError", "BadZipFile", "DecodeError", "UnpicklingError", "EOFError", "JSONDecodeError",
-                            "UnicodeDecodeError", "zlib.error", "OutOfRangeError"})  # fmt: skip
+_DAMAGED_TYPES = frozenset({
+    "DataLossError", "BadZipFile", "DecodeError", "UnpicklingError", "EOFError", "JSONDecodeError",
+    "UnicodeDecodeError", "zlib.error", "OutOfRangeError",
+})  # fmt: skip
+# Said of a file that is there and cannot be understood.
+_SURELY = re.compile(
+    r"[Cc]hecksum does not match|[Tt]runcated file|file signature not found|bad object header|not an sstable"
+    r"|bad magic number|[Cc]annot parse|[Ee]rror parsing|[Ff]ailed to parse|Wire format was corrupt|not a zip file"
+    r"|[Bb]ad CRC|[Cc]orrupt|invalid load key|pickle data was truncated|addr overflow|filter returned failure"
+    r"|Read less bytes than requested|wrong (?:B-tree|version|signature)|Failed to read all data"
+)
 _DAMAGED = re.compile(
-    r"[Cc]hecksum does not match|[Tt]runcated file|file signature not found|bad object header|not an sstable|bad magic number"
-    r"|[Cc]annot parse|[Ee]rror parsing|[Ff]ailed to parse|Wire format was corrupt|not a zip file|[Bb]ad CRC|[Cc]orrupt"
-    r"|Unable to (?:synchronously )?(?:open|read|get)|[Cc]an't (?:open|read|synchronously|deserialize)|addr overflow|eof ="
-    r"|invalid load key|pickle data was truncated|Read less bytes than requested|inflate|decompress|[Ii]nvalid (?:stored )?block"
-    r"|wrong (?:B-tree|version|signature)|unknown (?:object|message|compression)|filter returned failure|Unexpected end|buffer"
-    r" too small|not a TFLite|could not open .*model.*identifier"
+    r"Unable to (?:synchronously )?(?:open|read|get)|[Cc]an't (?:open|read|synchronously|deserialize)|decompress"
+    r"|[Ii]nvalid (?:stored )?block|unknown (?:object|message|compression)|Unexpected end|buffer too small"
 )
 # The same words are used for a file that was never there.
 _MISSING = re.compile(
@@ -53,7 +58,7 @@ class CorruptSavedModel(Cause):
         error = case.exception
         if case.fault is not None or case.crash.outcome.kind != "exception" or error is None:
             return None
-        loader = loads_model(error)
+        loader = loads_model(case)
         if loader is None or (strength := _strength(error)) is None:
             return None
         own = next((frame for frame in error.frames if is_own(frame)), None)
@@ -77,6 +82,8 @@ class CorruptSavedModel(Cause):
 
 def _strength(error: PythonException) -> float | None:
     if error.type.rpartition(".")[2] in _DAMAGED_TYPES or error.type in _DAMAGED_TYPES:
+        return STRONG
+    if _SURELY.search(error.details):
         return STRONG
     if _MISSING.search(error.details):
         return POSSIBLE

@@ -15,7 +15,7 @@ from faultlens.clues.limits import (
 )
 
 NEARLY_USED = 0.85  # of the limit: what was refused need not be small
-_SETS_LIMIT = r"RLIMIT_(?:AS|DATA)\b"
+_SETS_LIMIT = r"\bRLIMIT_AS\b"
 
 
 class AddressSpaceLimit(Cause):
@@ -48,7 +48,8 @@ class AddressSpaceLimit(Cause):
             return None
         budget = address_space(case.crash)
         mention = case.mentions(_SETS_LIMIT)
-        if budget is None and mention is None:
+        # Limits of a process that was only sampled may be older than the line that sets one.
+        if budget is None and (mention is None or case.crash.method != "status"):
             return None
         return Finding(
             strength=_strength(case, budget),

@@ -5,6 +5,7 @@ import re
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
 from faultlens.clues.limits import open_files
+from faultlens.clues.messages import line_saying
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
 
@@ -39,15 +40,19 @@ class FileDescriptorLimit(Cause):
 
     def examine(self, case: Case) -> Finding | None:
         budget, symptom = open_files(case.crash), _symptom(case)
-        full = budget is not None and budget.left <= SPARE and case.fault is not None
+        full = budget is not None and budget.left <= SPARE
         if symptom is None or (symptom.source == "stderr" and case.fault is None):
             return None
         said = bool(_USED_UP.search(symptom.fact))
-        if not said and not full:
+        if not said and not full and symptom.source != "traceback":
             return None
         mention = case.mentions(r"RLIMIT_NOFILE")
         return Finding(
-            strength=PROVEN if said and (full or symptom.source == "traceback") else STRONG if said or full else LIKELY,
+            strength=PROVEN
+            if said and (full or symptom.source == "traceback")
+            else STRONG
+            if said or full
+            else LIKELY + 0.05,
             title="no more files could be opened"
             + (f": all {budget.limit} descriptors were in use" if budget and full else ": the limit was reached"),
             evidence=evidence(
@@ -76,10 +81,10 @@ class FileDescriptorLimit(Cause):
 def _symptom(case: Case) -> Evidence | None:
     if case.exception is not None:
         text = f"{case.exception.type}: {case.exception.details}"
-        if _USED_UP.search(text):
+        if _USED_UP.search(text) or _NO_DEVICE.search(text):
             return Evidence(fact=one_line(text, 240), source="traceback")
     thrown = case.thrown
     if thrown is not None and (_USED_UP.search(thrown.message or "") or _NO_DEVICE.search(thrown.message or "")):
         return Evidence(fact=f"{thrown.type}: {thrown.message}", source="C++ exceptions")
-    line = case.said(rf"[^\n]*(?:{_USED_UP.pattern}|{_NO_DEVICE.pattern})[^\n]*")
+    line = line_saying(case.crash, _USED_UP) or line_saying(case.crash, _NO_DEVICE)
     return Evidence(fact=one_line(line, 240), source="stderr") if line else None

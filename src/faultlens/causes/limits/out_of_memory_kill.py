@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
@@ -53,10 +54,10 @@ class OutOfMemoryKill(Cause):
             strength=PROVEN if itself else STRONG,
             title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up",
             evidence=evidence(
-                ("ended by SIGKILL", "wait status") if itself else ("a process of the program vanished", "outcome"),
+                _death(case),
                 (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
                 (line, "kernel log") if line else None,
-                _growth(crash),
+                _growth(crash) if crash.outcome.kind == "signal" else None,
             ),
             fixes=(
                 consider("use less memory", _advice(crash)),
@@ -72,7 +73,7 @@ class OutOfMemoryKill(Cause):
     def rule_out(self, case: Case) -> str | None:
         kills = oom_kills(case.crash)
         if case.fault is not None:
-            counted = f", and the oom_kill counter went up by {kills}" if kills is not None else ""
+            counted = ", and the oom_kill counter did not move" if kills == 0 else ""
             return f"the kernel kills for memory with SIGKILL, this was {case.fault.signal}{counted}"
         if case.crash.outcome.signal == "SIGKILL" and kills == 0:
             return "the oom_kill counter of the control group did not move and the kernel log names no kill"
@@ -87,6 +88,17 @@ def _log_line(crash: Crash) -> str | None:
         return None
     size = in_words(int(found[-1]["kilobytes"]) << 10)
     return f"out of memory: killed process {found[-1]['pid']} ({found[-1]['name']}) with {size} of its own memory"
+
+
+def _death(case: Case) -> tuple[str, str]:
+    outcome = case.crash.outcome
+    if outcome.kind == "signal":
+        return f"ended by {outcome.signal}", "wait status"
+    if outcome.kind == "exit":
+        return f"exit code {outcome.exit_code}: a process that it ran was killed by SIGKILL", "wait status"
+    return "a worker process vanished" + (
+        ", and the program waited for it" if outcome.kind == "hang" else ""
+    ), "outcome"
 
 
 def _lost_a_worker(case: Case) -> bool:
@@ -106,7 +118,6 @@ def _growth(crash: Crash) -> tuple[str, str] | None:
 def _advice(crash: Crash) -> str:
     sizes = [sample.rss_anonymous for sample in crash.timeline if sample.rss_anonymous]
     half = sizes[len(sizes) // 2 :]
-    growing = len(half) > 4 and all(later >= earlier for earlier, later in zip(half, half[1:], strict=False))
-    if growing:
+    if len(half) > 4 and all(later >= earlier for earlier, later in pairwise(half)):
         return "it grew until the end: look for tensors, histories or buffers that are kept from step to step"
     return "smaller batches, shuffle and prefetch buffers; keep numbers instead of tensors"

@@ -5,6 +5,7 @@ import re
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.limits import address_space, failed_allocation, in_words, requested_bytes
+from faultlens.clues.messages import line_saying
 from faultlens.clues.owners import first_owned
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
@@ -75,7 +76,7 @@ def _absurd(case: Case) -> Evidence | None:
     """A size was refused as such: no limit is needed to explain that."""
     if case.thrown is not None and case.thrown.type in _TOO_LONG:
         return Evidence(fact=f"{case.thrown.type} was thrown: {case.thrown.message or ''}", source="C++ exceptions")
-    line = case.said(rf"[^\n]*(?:{_ABSURD.pattern})[^\n]*") if case.signal == "SIGABRT" else None
+    line = line_saying(case.crash, _ABSURD) if case.signal == "SIGABRT" else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
 
 

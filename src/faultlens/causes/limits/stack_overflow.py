@@ -6,14 +6,13 @@ from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evid
 from faultlens.clues.case import Case
 from faultlens.clues.frames import short_function
 from faultlens.clues.limits import in_words
+from faultlens.clues.messages import line_saying
 from faultlens.clues.recursion import repeated
 from faultlens.clues.stacks import has_small_stack, stack_bytes
 from faultlens.diagnosis import Fix
 
 # Python's own words when its guard against recursion failed.
-_GIVEN_UP = re.compile(
-    r"Fatal Python error: [^\n]*(?:[Ss]tack overflow|RecursiveCall)[^\n]*|Cannot recover from stack overflow"
-)
+_GIVEN_UP = re.compile(r"Fatal Python error: .*(?:[Ss]tack overflow|RecursiveCall)|Cannot recover from stack overflow")
 
 
 class StackOverflow(Cause):
@@ -43,7 +42,7 @@ class StackOverflow(Cause):
     headline = "Recursion ran out of stack"
 
     def examine(self, case: Case) -> Finding | None:
-        given_up = case.said(_GIVEN_UP) if case.signal == "SIGABRT" else None
+        given_up = line_saying(case.crash, _GIVEN_UP) if case.signal == "SIGABRT" else None
         if not case.hits_stack_end and given_up is None:
             return None
         if case.hits_stack_end and has_small_stack(case):

@@ -61,9 +61,10 @@ class ThreadLimit(Cause):
         )
 
     def rule_out(self, case: Case) -> str | None:
-        if case.fault is None or failed_thread(case) or threads_refused(case.crash) != 0:
+        if case.fault is None or case.crash.output.stderr is None or threads_refused(case.crash):
             return None
-        return "the control group refused no thread, and nothing says that one could not be started"
+        counted = ", and the control group refused none" if threads_refused(case.crash) == 0 else ""
+        return f"nothing reported that a thread could not be started; {most_threads(case.crash)} ran{counted}"
 
 
 def _strength(case: Case, refused: int | None) -> float:
@@ -72,4 +73,6 @@ def _strength(case: Case, refused: int | None) -> float:
     budget = address_space(case.crash)
     if budget is not None and (budget.left < 8 * THREAD_STACK or case.crash.method == "status"):
         return POSSIBLE  # a thread needs address space for its stack
+    if budget is None and case.mentions(r"\bRLIMIT_AS\b"):
+        return POSSIBLE
     return LIKELY + 0.1

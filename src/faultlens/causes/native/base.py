@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from faultlens.causes.base import Cause, Finding, consider, evidence, join
 from faultlens.clues import native_code
 from faultlens.clues.case import Case
@@ -13,16 +15,22 @@ from faultlens.diagnosis import Evidence, Fix, Location
 
 # Code of installed packages is used by many: a bug there is rarer than one in code of the user's own.
 PACKAGE_DISCOUNT = 0.15
+# Threads that race end in all of these ways: with several in the same function none of them is certain.
+RACED = 0.65
 
 
 class NativeCause(Cause):
     """A bug in code that is neither TensorFlow's nor Python's nor the system's."""
+
+    also_of_races: ClassVar[bool] = False  # what this cause looks like is also how races end
 
     def blame(
         self, case: Case, frame: Frame, strength: float, did: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
     ) -> Finding:
         """The code that was caught on the stack."""
         package = owner_of(frame) == "package"
+        if self.also_of_races and native_code.others_inside(case, frame):
+            strength = min(strength, RACED)
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(frame)} {did}",

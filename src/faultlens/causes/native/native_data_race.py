@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, Finding, consider
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Finding, consider
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, messages, native_code
 from faultlens.clues.case import Case
-
-_WAITS = ("futex", "lock", "wait", "nanosleep", "join", "poll")
 
 
 class NativeDataRace(NativeCause):
@@ -37,29 +35,32 @@ class NativeDataRace(NativeCause):
         frame, fault = native_code.suspect(case), case.fault
         if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGABRT", "SIGBUS") or case.check:
             return None
-        others = [
-            thread
-            for thread in native_code.others_inside(case, frame)
-            if not any(word in thread.frames[0].function for word in _WAITS)
-        ]
+        others = native_code.others_inside(case, frame)
         also = [other for other in case.crash.also_faulted if other.thread != fault.thread]
-        if not others or case.termination is not None:
+        started, own = native_code.on_started_thread(case), native_code.on_own_thread(case)
+        absurd = bool(others and case.thrown and case.thrown.type in native_code.SIZE_ERRORS)
+        if not (others or started or own) or (case.termination is not None and not absurd):
             return None
         damaged = (
             native_code.in_heap_code(case) is not None
             or case.said(messages.HEAP_OVERFLOW)
             or case.said(messages.DOUBLE_FREE)
+            or absurd
             or accesses.is_wild(fault)
             or accesses.changed_meanwhile(case.crash, fault)
         )
         unrelated = bool(accesses.misaligned(fault)) or case.said(messages.STACK_SMASHED)
-        strength = POSSIBLE - 0.1 if unrelated or not damaged else LIKELY + 0.17
+        strength = STRONG + 0.02 if others else LIKELY + 0.1 if started else LIKELY + 0.05
+        if unrelated or not damaged:
+            strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
         return self.blame(
             case,
             frame,
             strength,
-            f"was run by {len(others) + 1} threads at once, on data that they share",
-            (f"{len(others)} other threads were inside the same function", "native stacks"),
+            "was run by several threads at once, on data that they share",
+            (f"{len(others)} other threads were inside the same function", "native stacks") if others else None,
+            ("the program starts threads that run this function", "source") if started else None,
+            ("it died on a thread that the library itself had started", "native stack") if own else None,
             ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
             (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
             fix=consider("guard the shared data with a mutex, or keep it per call"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
+
+_CERTAIN = re.compile(r"double free detected|fasttop")
 
 
 class NativeDoubleFree(NativeCause):
@@ -31,6 +35,7 @@ class NativeDoubleFree(NativeCause):
     slug = "native-double-free"
     code = "FL605"
     headline = "custom native code freed memory twice"
+    also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
         frame, heap = native_code.suspect(case), native_code.in_heap_code(case)
@@ -47,7 +52,11 @@ class NativeDoubleFree(NativeCause):
             return self.blame_earlier(
                 case, LIKELY if twice else POSSIBLE, "a block of memory was freed twice or overwritten", said, fix=fix
             )
-        strength = STRONG if twice else LIKELY - 0.1
+        # Some of glibc's words are said of any damage; only these are said of nothing else.
+        certain = twice is not None and _CERTAIN.search(twice)
+        strength = STRONG if certain else LIKELY + 0.07 if twice else LIKELY - 0.1
+        if native_code.on_started_thread(case) or native_code.on_own_thread(case):
+            strength -= 0.15  # several threads that free the same block look alike
         if native_code.died_in_called_function(case) and sources_of(case.crash).frees:
             strength = POSSIBLE  # the function does what Python asks for: free
         return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=fix)

@@ -6,6 +6,8 @@ from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, messages, native_code
 from faultlens.clues.case import Case
+from faultlens.clues.ops import loaded_ops
+from faultlens.clues.sources import sources_of
 
 
 class NativeHeapOverflow(NativeCause):
@@ -53,15 +55,20 @@ class NativeHeapOverflow(NativeCause):
     def _strength(self, case: Case, said: str | None, invalid: str | None) -> float | None:
         fault, frame = case.fault, native_code.suspect(case)
         if said:
-            return STRONG
+            return LIKELY if sources_of(case.crash).parallel else STRONG  # threads that race damage it as well
         if invalid:  # freed by others: their block was overwritten; freed by the code itself: a wrong pointer
             return LIKELY if frame is None and not native_code.called_by_ctypes(case) else POSSIBLE - 0.05
-        if fault is None or fault.signal != "SIGSEGV" or frame is not None:
+        if fault is None or fault.signal != "SIGSEGV":
             return None
-        if native_code.in_heap_code(case) and not native_code.called_by_ctypes(case):
-            return LIKELY
+        if heap := native_code.in_heap_code(case):
+            # What free is given may simply be wrong; what malloc finds in its own lists was damaged.
+            freeing = "free" in heap.function and (frame is not None or native_code.called_by_ctypes(case) is not None)
+            return POSSIBLE - 0.1 if freeing else LIKELY
+        if frame is not None:
+            return None
         if native_code.in_object_code(case):
-            garbage = accesses.operand(fault)
-            data = any(accesses.is_data(value) for value in (garbage.registers.values() if garbage else ()) if value)
-            return LIKELY if data or not native_code.extensions(case) else POSSIBLE - 0.1
+            return LIKELY if accesses.holds_data(fault) or not native_code.extensions(case) else POSSIBLE - 0.1
+        if accesses.is_wild(fault):  # somebody's pointer was overwritten
+            at_work = case.op is not None and case.op in loaded_ops(case.crash)
+            return LIKELY + (0.1 if at_work else 0) - (0 if accesses.holds_data(fault) else 0.15)
         return None

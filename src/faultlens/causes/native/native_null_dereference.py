@@ -29,16 +29,22 @@ class NativeNullDereference(NativeCause):
     slug = "native-null-dereference"
     code = "FL601"
     headline = "custom native code used a null pointer"
+    also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
-        if frame is None or fault is None or not case.is_null or fault.access == "execute":
+        if fault is None or not case.is_null or fault.access == "execute" or native_code.in_heap_code(case):
             return None
-        if frame is not case.culprit:  # Python's or TensorFlow's code died below: it may have been given the null
+        if frame is None:
+            return self._null_object(case)
+        if accesses.null_object(fault) and native_code.in_object_code(case) and native_code.holds_gil(case):
+            strength = LIKELY
+        elif frame is not case.culprit:  # Python's or TensorFlow's code died below: it may have been given the null
             strength = POSSIBLE
         elif native_code.died_in_called_function(case) and accesses.passed_in(fault):
             strength = POSSIBLE  # the null may have come from Python
         else:
+            # At exit, or after an exception, it is more often something else that was gone already.
             strength = LIKELY if case.crash.exiting else STRONG
         return self.blame(
             case,
@@ -48,4 +54,20 @@ class NativeNullDereference(NativeCause):
             (f"address {fault.address:#x} is null plus the offset of a field", "siginfo"),
             (f"at {fault.instruction.text}", "instruction") if fault.instruction and fault.instruction.text else None,
             fix=safe("check the pointer before use and return an error", "OP_REQUIRES in an op"),
+        )
+
+    def _null_object(self, case: Case) -> Finding | None:
+        """An extension that ends in a call of Python's API is not on the stack when that call fails."""
+        modules = native_code.extensions(case)
+        dead = native_code.in_object_code(case)
+        if not modules or dead is None or case.fault is None or not accesses.null_object(case.fault):
+            return None
+        if not native_code.holds_gil(case) or not case.calls(r"cfunction_|method_vectorcall"):
+            return None
+        return self.blame_earlier(
+            case,
+            LIKELY,
+            "a null pointer was used as a Python object",
+            (f"{dead.function} was given null: a lookup that failed was not checked", "registers"),
+            fix=safe("check the results of Python's API for null before use", "PyDict_GetItemString, PyObject_GetAttr"),
         )

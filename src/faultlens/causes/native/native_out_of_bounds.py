@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, native_code
 from faultlens.clues.case import Case
+
+_CHECK = safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise")
+# Assertions of libstdc++ and Eigen, and TensorFlow's about the shape that an op asked for.
+_ASSERTED = re.compile(r"Assertion [^\n]*(?:size\(\)|index|bound|<|row|col)[^\n]*failed[^\n]*", re.I)
+_CHECKED = re.compile(r"Check failed: .*(?:NDIMS|dims\(\)|NumElements|num_inputs|num_outputs|index|size)")
 
 
 class NativeOutOfBounds(NativeCause):
@@ -31,9 +37,13 @@ class NativeOutOfBounds(NativeCause):
     slug = "native-out-of-bounds"
     code = "FL602"
     headline = "custom native code left the bounds of its memory"
+    also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
+        if frame is not None and (said := _refused(case)):
+            fact = (f"a check refused it: {said}", "stderr")
+            return self.blame(case, frame, LIKELY + 0.1, "used an index or shape that does not exist", fact, fix=_CHECK)
         if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGBUS") or fault.access == "execute":
             return None
         address = accesses.target(fault)
@@ -42,6 +52,7 @@ class NativeOutOfBounds(NativeCause):
         if native_code.in_heap_code(case) or fault.code in ("BUS_ADRERR", "BUS_ADRALN"):
             return None
         inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
+        inside = inside and not accesses.is_wild(fault)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
         registers = accesses.operand(fault)
         return self.blame(
@@ -56,8 +67,16 @@ class NativeOutOfBounds(NativeCause):
             (f"{registers.expression} with {_values(registers.registers)}", "instruction")
             if registers and registers.registers
             else None,
-            fix=safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise"),
+            fix=_CHECK,
         )
+
+
+def _refused(case: Case) -> str | None:
+    if case.signal != "SIGABRT":
+        return None
+    if case.check is not None:
+        return case.check.text if _CHECKED.search(case.check.text) else None
+    return case.said(_ASSERTED)
 
 
 def _values(registers: Mapping[str, int]) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, Finding, safe
+import re
+
+from faultlens.causes.base import LIKELY, STRONG, Finding, evidence, safe
 from faultlens.causes.native.base import NativeCause
 from faultlens.causes.native.native_wrong_dtype import INVALID
 from faultlens.clues.case import Case
 from faultlens.clues.ops import loaded_ops
+
+_MISSING = re.compile(r"Missing \d+-th output from (?:node )?(?:\{\{node )?(?P<node>[\w/.]+)\}*")
 
 
 class NativeOutputNotSet(NativeCause):
@@ -33,6 +37,8 @@ class NativeOutputNotSet(NativeCause):
     headline = "a custom op did not set its output"
 
     def examine(self, case: Case) -> Finding | None:
+        if (missing := self._missing(case)) is not None:
+            return missing
         if case.check is None or "dtype" not in case.check.text or not INVALID.search(case.check.text):
             return None
         if not loaded_ops(case.crash) or not case.custom_libraries:
@@ -43,4 +49,19 @@ class NativeOutputNotSet(NativeCause):
             "a tensor without a type or content was used: an output that was never set",
             (f"{case.check.text} ({case.check.place})", "stderr"),
             fix=safe("call allocate_output on every path of Compute that does not report an error"),
+        )
+
+    def _missing(self, case: Case) -> Finding | None:
+        """In a graph TensorFlow notices, and names the node."""
+        match = _MISSING.search(case.exception.message) if case.exception else None
+        match = match or (_MISSING.search(case.crash.output.stderr or "") if case.exception else None)
+        op = next((op for op in loaded_ops(case.crash) if match and match["node"].startswith(op)), None)
+        if match is None or op is None:
+            return None
+        return Finding(
+            strength=STRONG,
+            title=f"the custom op {op} returned without setting its output",
+            evidence=evidence((match[0], "stderr"), (f"{op} comes from a library that the program loads", "source")),
+            fixes=(safe("call allocate_output on every path of Compute that does not report an error"),),
+            op=op,
         )

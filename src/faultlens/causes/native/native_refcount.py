@@ -9,6 +9,7 @@ from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import sources_of
 
 _PYTHON_NOTICED = re.compile(
     r"Fatal Python error: [^\n]*(?:deallocating (?:None|True|False)|[Nn]egative ?[Rr]ef|refcount|_Py_Dealloc"
@@ -41,21 +42,25 @@ class NativeRefcount(NativeCause):
     headline = "an extension spoiled the reference count of a Python object"
 
     def examine(self, case: Case) -> Finding | None:
-        modules = native_code.extensions(case)
+        modules, by_hand = native_code.extensions(case), sources_of(case.crash).called("Py_DecRef", "Py_IncRef")
         said = case.said(_PYTHON_NOTICED) if case.signal == "SIGABRT" else None
-        if case.fault is None or not (modules or said):
+        if case.fault is None or not (modules or said or by_hand):
             return None
         dead, jumped = native_code.in_object_code(case), self._jumped_from_python(case)
-        if not (said or ((dead or jumped) and case.signal in ("SIGSEGV", "SIGBUS"))) or self._other_reason(case):
+        gone = by_hand is not None and accesses.is_wild(case.fault)
+        if not (said or ((dead or jumped or gone) and case.signal in ("SIGSEGV", "SIGBUS"))) or self._other_reason(
+            case
+        ):
             return None
         names = native_code.named(modules) or "native code"
         frame = native_code.suspect(case)
         return self.blame_earlier(
             case,
-            (STRONG if modules else POSSIBLE) if said else LIKELY + 0.05,
+            (STRONG if modules or by_hand else POSSIBLE) if said else LIKELY + 0.05,
             "a Python object was used after it was freed: its reference count was spoiled",
             (f"Python noticed: {said}", "stderr") if said else None,
             (f"{names} is an extension module, which handles references itself", "source") if modules else None,
+            (f"{by_hand.place} changes a reference count by hand", "source") if by_hand else None,
             (f"it died in {dead.function}, where Python handles objects", "native stack") if dead else None,
             ("Python jumped through the type of an object that is no object any more", "siginfo") if jumped else None,
             (f"{native_code.place(frame)} was at work", "native stack") if frame else None,
@@ -73,6 +78,6 @@ class NativeRefcount(NativeCause):
         """Without the GIL, with an overwritten heap, or in a C++ exception Python's code dies too."""
         thread = case.crash.crashed_thread
         without_gil = case.is_null and thread is not None and not thread.holds_gil
-        found = accesses.operand(case.fault) if case.fault else None
-        overwritten = any(accesses.is_data(value) for value in (found.registers.values() if found else ()) if value)
-        return without_gil or overwritten or case.calls(r"translate_exception|closure_fcn") is not None
+        overwritten = case.fault is not None and accesses.holds_data(case.fault)
+        null = case.fault is not None and accesses.null_object(case.fault)
+        return without_gil or overwritten or null or case.calls(r"translate_exception|closure_fcn") is not None

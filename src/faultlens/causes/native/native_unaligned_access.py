@@ -6,6 +6,9 @@ from faultlens.causes.base import LIKELY, PROVEN, Finding, safe
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, native_code
 from faultlens.clues.case import Case
+from faultlens.clues.sources import sources_of
+
+_SLICE = safe("read slices with unaligned_flat, or copy them", "Tensor::Slice need not be aligned: IsAligned() tells")
 
 
 class NativeUnalignedAccess(NativeCause):
@@ -32,6 +35,11 @@ class NativeUnalignedAccess(NativeCause):
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
+        if frame and case.check and "IsAligned" in case.check.text and not sources_of(case.crash).called("from_dlpack"):
+            said = (f"{case.check.text} ({case.check.place})", "stderr")
+            return self.blame(
+                case, frame, LIKELY + 0.05, "used a slice of a tensor as an aligned one", said, fix=_SLICE
+            )
         found = accesses.misaligned(fault) if fault else None
         if frame is None or fault is None or found is None or found.address is None or fault.instruction is None:
             return None

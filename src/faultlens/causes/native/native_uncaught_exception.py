@@ -47,10 +47,12 @@ class NativeUncaughtException(NativeCause):
             by_custom_op = case.op.lower() in (native_code.op_of(case) or "").lower().split(" or ")
             what = "a C++ exception left native code"
             return self.blame_earlier(case, LIKELY, what, ended, fix=fix) if by_custom_op else None
+        # An absurd size in code that several threads are in: more likely they spoiled it than that it was asked for.
+        raced = thrown is not None and thrown.type in native_code.SIZE_ERRORS and native_code.others_inside(case, frame)
         return self.blame(
             case,
             frame,
-            PROVEN if thrower else STRONG,
+            LIKELY if raced else PROVEN if thrower else STRONG,
             f"threw {_what(case, thrown)} that nobody caught",
             ended,
             _seen(thrown, thrower),

@@ -31,6 +31,7 @@ class NativeUseAfterFree(NativeCause):
     slug = "native-use-after-free"
     code = "FL604"
     headline = "custom native code used freed memory"
+    also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
@@ -39,7 +40,7 @@ class NativeUseAfterFree(NativeCause):
         address = accesses.target(fault)
         if address is None or frame is not case.culprit or native_code.in_heap_code(case) or accesses.misaligned(fault):
             return None
-        if fault.instruction and fault.instruction.text.startswith("ret"):
+        if case.hits_stack_end or (fault.instruction and fault.instruction.text.startswith("ret")):
             return None
         freed = accesses.freed_link(case.crash, fault)
         wild = accesses.is_wild(fault)
@@ -49,14 +50,16 @@ class NativeUseAfterFree(NativeCause):
             return None
         calls = bool(fault.instruction and fault.instruction.text.startswith(("call", "jmp")))
         strength = STRONG if freed else LIKELY if wild and calls else LIKELY - 0.1 if gone else POSSIBLE
-        if gone and native_code.died_in_called_function(case) and accesses.passed_in(fault):
+        if gone and not freed and native_code.died_in_called_function(case) and accesses.passed_in(fault):
             strength = POSSIBLE - 0.05  # Python handed the pointer in
         return self.blame(
             case,
             frame,
             strength,
             "used memory that had been freed",
-            (f"its pointer holds what glibc leaves in a freed block near {freed:#x}", "registers") if freed else None,
+            ("its pointer holds what glibc leaves in a freed block: a link to the next one", "registers")
+            if freed
+            else None,
             (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
             (f"its pointer is no address at all: {address:#x}", "registers") if wild else None,
             fix=consider(

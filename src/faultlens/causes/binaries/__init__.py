@@ -1,0 +1,1 @@
+"""Binaries that do not fit"""

@@ -1,0 +1,38 @@
+"""What the causes of Python-side memory share: who only carried out what Python asked for, and what the sources say."""
+
+from __future__ import annotations
+
+from faultlens.causes.base import Cause, Finding, evidence, join
+from faultlens.clues import accesses, native_code
+from faultlens.clues.case import Case
+from faultlens.clues.sources import Use
+from faultlens.diagnosis import Evidence, Fix
+
+
+class BufferCause(Cause):
+    """Memory whose address, size or lifetime was handled wrongly from Python."""
+
+    def found(
+        self, case: Case, strength: float, title: str, *facts: tuple[str, str] | Evidence | None, fixes: tuple[Fix, ...]
+    ) -> Finding:
+        return Finding(
+            strength=strength,
+            title=title,
+            evidence=join(case.fault_evidence, evidence(*facts)),
+            fixes=fixes,
+        )
+
+
+def carried_out(case: Case) -> bool:
+    """The code that died only used the memory it was given: NumPy, TensorFlow, libc, or a function called by ctypes."""
+    if native_code.suspect(case) is None:
+        return True
+    fault = case.fault
+    if fault is not None and accesses.freed_link(case.crash, fault):
+        return False  # the pointer was read from freed memory, not handed in
+    return native_code.died_in_called_function(case) and fault is not None and accesses.passed_in(fault) is not None
+
+
+def written(use: Use | None, what: str) -> tuple[str, str] | None:
+    """A line of the sources as evidence."""
+    return (f"{use.place}: {use.name} {what}", "source") if use else None

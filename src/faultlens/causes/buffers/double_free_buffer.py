@@ -1,0 +1,72 @@
+"""Was a buffer freed twice from Python?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, safe
+from faultlens.causes.buffers.base import BufferCause, written
+from faultlens.clues import messages, native_code
+from faultlens.clues.case import Case
+from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import sources_of
+
+
+class DoubleFreeBuffer(BufferCause):
+    """
+    ## What it is
+    Two owners free the same memory: Python calls `free` (or a library's release function) twice, or frees what
+    NumPy, TensorFlow or another object frees as well.
+
+    ## How it looks
+    SIGABRT with `double free or corruption` or `free(): double free detected in tcache 2`; SIGSEGV inside free for
+    large buffers. Often at exit or in a destructor.
+
+    ## How to prove it
+    The stack shows free called from ctypes, or from the array's own destructor, and the sources free the same
+    pointer elsewhere.
+
+    ## How to fix it
+    One owner: set the pointer to None after the release and check it, use `weakref.finalize` instead of `__del__`
+    plus `close()`, never free memory that an array owns.
+    """
+
+    slug = "double-free-buffer"
+    code = "FL705"
+    headline = "a buffer was freed twice"
+
+    def examine(self, case: Case) -> Finding | None:
+        heap, sources = native_code.in_heap_code(case), sources_of(case.crash)
+        said = case.said(messages.DOUBLE_FREE) or case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
+        if heap is None or "free" not in heap.function or not (said or case.signal == "SIGSEGV"):
+            return None
+        strength = self._strength(case)
+        if strength is None:
+            return None
+        frees = sources.frees
+        return self.found(
+            case,
+            strength,
+            "Python freed memory that had been freed before, or that somebody else owns",
+            (f"glibc found it: {said}", "abort message")
+            if said
+            else ("free itself died on the pointer", "native stack"),
+            ("free was called from Python, through ctypes", "native stack")
+            if native_code.called_by_ctypes(case)
+            else None,
+            *(written(use, "frees memory") for use in frees[-2:]),
+            fixes=(
+                safe("free once: set the pointer to None after the release, and check it before"),
+                consider("leave the release to one owner", "weakref.finalize instead of __del__ and close()"),
+            ),
+        )
+
+    def _strength(self, case: Case) -> float | None:
+        custom, entry = native_code.suspect(case), native_code.called_by_ctypes(case)
+        frees = sources_of(case.crash).frees
+        if entry is not None and native_code.died_in_called_function(case):
+            if owner_of(entry) == "system":
+                return STRONG
+            releases = any(use.name == entry.function for use in frees)
+            return LIKELY + 0.07 if releases else POSSIBLE - 0.1
+        if custom is not None or not frees:
+            return None
+        return LIKELY + 0.1 if not case.custom_libraries else LIKELY

@@ -1,0 +1,83 @@
+"""Did Python hand a null pointer to native code?"""
+
+from __future__ import annotations
+
+from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.causes.buffers.base import BufferCause, written
+from faultlens.clues import accesses, native_code
+from faultlens.clues.case import Case
+from faultlens.clues.owners import owner_of
+from faultlens.clues.sources import Use, sources_of
+
+
+class NullPointerPassed(BufferCause):
+    """
+    ## What it is
+    Python called a C function with a null pointer: `None`, `c_void_p()`, `POINTER(T)()`, or the result of a call
+    that found nothing. ctypes hands it on without asking.
+
+    ## How it looks
+    SIGSEGV at address 0 or a small one, in the function that ctypes called (or in libc: `strlen`, `memmove`).
+
+    ## How to prove it
+    The argument's register is 0, and nothing but the called function lies between the crash and ctypes.
+
+    ## How to fix it
+    Check the result of functions that may return null before passing it on (`if not handle: raise …`); set
+    `argtypes` so that wrong types are refused.
+    """
+
+    slug = "null-pointer-passed"
+    code = "FL709"
+    headline = "Python handed a null pointer to native code"
+
+    def examine(self, case: Case) -> Finding | None:
+        fault, entry = case.fault, native_code.called_by_ctypes(case)
+        if fault is None or not case.is_null or fault.access == "execute":
+            return None
+        if entry is None:
+            return self._view_of_nothing(case)
+        if owner_of(case.native_stack[0]) == "python" or not native_code.died_in_called_function(case):
+            return None
+        call, register = self._call(case, entry.function), accesses.passed_in(fault)
+        if owner_of(entry) == "system":
+            strength = STRONG  # libc uses what it is given
+        elif call is not None and not call.maybe_null:
+            return None
+        elif call is not None and call.null:
+            strength = STRONG
+        else:
+            strength = LIKELY + 0.05 if register else POSSIBLE - 0.1
+        return self.found(
+            case,
+            strength,
+            f"Python handed a null pointer to {entry.function}",
+            (f"{entry.function} was called directly by ctypes", "native stack"),
+            (f"the argument in {register} is the null pointer that was used", "registers") if register else None,
+            (f"{call.place}: an argument of {call.name} is null", "source") if call and call.null else None,
+            fixes=(
+                safe("check the pointer before the call", "if not handle: raise RuntimeError(…)"),
+                safe("declare argtypes, so that ctypes refuses what is not a pointer"),
+            ),
+        )
+
+    def _view_of_nothing(self, case: Case) -> Finding | None:
+        """An array made of a null address: NumPy, or a copy into TensorFlow, is the first to use it."""
+        view = sources_of(case.crash).addressed_view
+        copying = [owner_of(frame) for frame in case.native_stack[:2]]
+        if view is None or "numpy" not in copying:
+            return None
+        return self.found(
+            case,
+            LIKELY,
+            f"{view.name} was given a null address",
+            written(view, "reaches memory by its bare address"),
+            (f"address {case.fault.address or 0:#x} is null plus an offset" if case.fault else "", "siginfo"),
+            fixes=(safe("check the address before making a view of it"),),
+        )
+
+    def _call(self, case: Case, function: str) -> Use | None:
+        """The call in the sources, on the line that was being executed."""
+        line = case.location.line if case.location else None
+        calls = [use for use in sources_of(case.crash).calls if use.line == line]
+        return next((use for use in calls if use.name == function), next((use for use in calls if use.foreign), None))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.clues.case import Case
+from faultlens.clues.gpu import gpu_error
+
+_SAID = re.compile(
+    r"CUDA out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+    r"|RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating)|OOM when allocating[^\n]*\bGPU:\d"
+    r"|cupy[\w.]*OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
+)
+_HOST = re.compile(r"pin_memory|pinned|cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|hostalloc", re.I)
+_ON_CPU = re.compile(r"device:CPU:\d|by allocator (?:cpu|mklcpu)")
+
+
+class GpuOutOfMemory(Cause):
+    """
+    ## What it is
+    The memory of the GPU was used up: by this program, by another process on the same GPU, or by the allocator that
+    keeps freed memory for itself.
+
+    ## How it looks
+    A Python exception: `torch.OutOfMemoryError: CUDA out of memory`, or `RESOURCE_EXHAUSTED: Out of memory` in
+    TensorFlow and JAX, which names the size that was asked for. No signal: the kernel's OOM killer knows nothing of
+    GPU memory.
+
+    ## How to prove it
+    `nvidia-smi` shows memory per process; the message says how much was free.
+
+    ## How to fix it
+    A smaller batch, mixed precision, gradient accumulation or checkpointing; `set_memory_growth` when several
+    programs share the GPU; end processes that were left behind.
+    """
+
+    slug = "gpu-out-of-memory"
+    code = "FL804"
+    headline = "The memory of the GPU was used up"
+
+    def examine(self, case: Case) -> Finding | None:
+        error = gpu_error(case, _SAID)
+        if error is None or _HOST.search(error.text) or _ON_CPU.search(error.text):
+            return None
+        ended = case.crash.outcome.kind == "exception"
+        return Finding(
+            strength=PROVEN if ended else LIKELY,
+            title="the memory of the GPU was used up",
+            op=case.op,
+            evidence=evidence(
+                (error.text, "error of the CUDA runtime"),
+                ("it ended with an exception: the kernel's OOM killer was not involved", "wait status")
+                if ended
+                else None,
+                *case.fault_evidence[:1],
+            ),
+            fixes=(
+                consider("use a smaller batch or model", "or mixed precision, gradient accumulation, checkpointing"),
+                safe("look who else uses the GPU", "nvidia-smi lists the memory of every process"),
+            ),
+        )

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.causes.base import LIKELY, STRONG, Cause, Finding, consider, evidence
+from faultlens.clues.case import Case
+from faultlens.clues.gpu import gpu_error
+
+_SAID = re.compile(
+    r"cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|cuda(?:HostAlloc|MallocHost)|CUDA error: out of memory"
+)
+_HOST = re.compile(r"pin_memory|pinned|cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|alloc_pinned|PinnedMemory", re.I)
+
+
+class PinnedMemoryExhausted(Cause):
+    """
+    ## What it is
+    Page-locked ("pinned") host memory was asked for, and there was not enough: it must be real RAM, cannot be
+    swapped, and counts against the limits of the machine and the container, although the error looks like one of the
+    GPU.
+
+    ## How it looks
+    `cudaErrorMemoryAllocation` from `cudaHostAlloc` or `pin_memory()`, while the GPU has memory to spare.
+
+    ## How to prove it
+    The traceback ends in the call that pins; `free` and the memory limit of the control group show how much RAM there
+    is.
+
+    ## How to fix it
+    Pin batches, not data sets; fewer loader workers and prefetched batches; `pin_memory=False` costs little when the
+    copies are small.
+    """
+
+    slug = "pinned-memory-exhausted"
+    code = "FL805"
+    headline = "Page-locked host memory was used up"
+
+    def examine(self, case: Case) -> Finding | None:
+        error = gpu_error(case, _SAID)
+        frames = case.exception.frames[:6] if case.exception else ()
+        pins = next((frame for frame in frames if _HOST.search(f"{frame.function} {frame.file}")), None)
+        line = case.mentions(_HOST.pattern) if error and case.location else None
+        here = line is not None and case.location is not None and line.line == case.location.line
+        if error is None or not (_HOST.search(error.text) or pins or here):
+            return None
+        total = case.crash.machine.memory_total if case.crash.machine else None
+        return Finding(
+            strength=STRONG if pins or _HOST.search(error.text) else LIKELY + 0.1,
+            title="page-locked host memory could not be had: it must fit into RAM",
+            evidence=evidence(
+                (error.text, "error of the CUDA runtime"),
+                (f"raised while pinning, in {pins.function}", "traceback") if pins else None,
+                (f"line {line.line} pins memory: {line.text}", "source") if here and line else None,
+                (f"the machine has {total >> 20} MiB of RAM", "/proc/meminfo") if total else None,
+            ),
+            fixes=(
+                consider(
+                    "pin batches, not whole data sets", "pin_memory=False, or fewer workers and prefetched batches"
+                ),
+            ),
+        )

@@ -1,0 +1,66 @@
+"""What tells of the GPU: errors of the CUDA runtime, the driver's lines in the kernel log, device addresses."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from faultlens.clues.addresses import NULL_PAGE, mapping_at
+from faultlens.clues.case import Case
+from faultlens.clues.imports import final_text, line_at
+from faultlens.crash import Crash
+from faultlens.safe_text import one_line
+
+# "NVRM: Xid (PCI:0000:04:00): 31, pid=2047, name=python3, … MMU Fault …"
+_XID = re.compile(r"Xid \([^)]*\): (?P<number>\d+),?(?: pid=(?P<pid>'?<?\w+>?'?))?")
+_CUDA_LIBRARY = re.compile(r"/lib(?:cuda|cudart|nvidia-ml)[^/]*\.so")
+_DEVICE_FILE = re.compile(r"^/dev/nvidia")
+RESERVED = 1 << 30  # CUDA reserves address space for device memory in pieces larger than programs do otherwise
+_BLOCKING = "CUDA_LAUNCH_BLOCKING"
+
+
+class GpuError(NamedTuple):
+    text: str  # the line that names the error
+    log: str | None  # the driver's line about it
+
+
+def gpu_error(case: Case, pattern: re.Pattern[str], *xids: int) -> GpuError | None:
+    """The program ended with this error; the kernel log alone tells only when the program died of a signal."""
+    if case.crash.outcome.kind not in ("exception", "signal", "exit", "hang"):
+        return None
+    text = final_text(case)
+    matches = list(pattern.finditer(text))
+    if not matches:
+        return None
+    return GpuError(one_line(line_at(text, matches[-1]), 240), driver_line(case, *xids))
+
+
+def driver_line(case: Case, *xids: int) -> str | None:
+    """The driver's line about this process with one of these numbers."""
+    for line in reversed(case.crash.kernel_log):
+        match = _XID.search(line)
+        if match and int(match["number"]) in xids and match["pid"] in (None, str(case.crash.pid)):
+            return one_line(line, 240)
+    return None
+
+
+def uses_cuda(crash: Crash) -> bool:
+    return any(_CUDA_LIBRARY.search(library.path) for library in crash.libraries)
+
+
+def launches_block(crash: Crash) -> bool:
+    return crash.program.environment.get(_BLOCKING) == "1"
+
+
+def device_memory_at(crash: Crash, address: int) -> str | None:
+    """Why the address is one of the GPU's: the driver's mapping, or address space reserved for device memory."""
+    if address < NULL_PAGE or not uses_cuda(crash):
+        return None
+    mapping = mapping_at(crash, address)
+    if mapping is None:
+        return None
+    if _DEVICE_FILE.match(mapping.path or ""):
+        return f"{address:#x} lies in a mapping of {mapping.path}"
+    if "r" not in mapping.permissions and mapping.path is None and mapping.end - mapping.start >= RESERVED:
+        return f"{address:#x} lies in address space that is reserved, and not accessible to the CPU"
+    return None

@@ -1,0 +1,122 @@
+"""Memory that Python handed to native code: its lifetime, its bounds, its address."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from recorded_crashes import load
+
+from faultlens.causes import find
+from faultlens.crash import Address, Crash, Mapping
+from faultlens.diagnose import diagnose
+from faultlens.diagnosis import Diagnosis
+
+
+def first(crash: Crash) -> Diagnosis:
+    diagnosis = diagnose(crash).diagnoses[0]
+    assert len(diagnosis.evidence) >= 2
+    assert diagnosis.fixes
+    return diagnosis
+
+
+def causes(crash: Crash) -> list[str]:
+    return [diagnosis.cause for diagnosis in diagnose(crash).diagnoses]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("dlpack_dangling", "dangling-buffer"),
+        ("numpy_view_of_unmapped_buffer", "dangling-buffer"),
+        ("array_pointer_outlived", "dangling-buffer"),
+        ("ring_unmapped_by_thread", "buffer-race"),
+        ("resized_by_thread", "buffer-race"),
+        ("dlpack_misaligned_numpy", "unaligned-buffer"),
+        ("libc_free_twice", "double-free-buffer"),
+        ("closed_twice", "double-free-buffer"),
+        ("ctypes_ptr_truncated", "pointer-truncated"),
+        ("as_strided_too_far", "view-out-of-bounds"),
+        ("memmove_too_far", "view-out-of-bounds"),
+        ("as_strided_damaged_heap", "view-out-of-bounds"),
+        ("np_readonly_mmap_write", "read-only-write"),
+        ("none_passed", "null-pointer-passed"),
+        ("lookup_null_passed", "null-pointer-passed"),
+        ("strlen_null", "null-pointer-passed"),
+    ],
+)
+def test_named_first(name: str, cause: str) -> None:
+    assert first(load(name)).cause == cause
+
+
+def test_the_line_that_used_the_memory_is_shown() -> None:
+    location = first(load("numpy_view_of_unmapped_buffer")).location
+    assert location is not None
+    assert location.line == 28
+
+
+@pytest.mark.parametrize("name", ["dlpack_dangling", "as_strided_too_far", "ctypes_ptr_truncated", "libc_free_twice"])
+def test_without_the_sources_nothing_is_certain(name: str) -> None:
+    for diagnosis in diagnose(replace(load(name), sources={})).diagnoses:
+        assert diagnosis.confidence <= 0.9
+
+
+def test_a_hole_under_a_kernel_alone_does_not_dangle() -> None:
+    assert "dangling-buffer" not in causes(replace(load("dlpack_dangling"), sources={}))
+
+
+def test_memory_that_is_there_does_not_dangle() -> None:
+    crash = load("numpy_view_of_unmapped_buffer")
+    assert crash.fault is not None
+    assert crash.fault.address is not None
+    start = Address(crash.fault.address - crash.fault.address % 4096)
+    live = Mapping(start=start, end=Address(start + 4096), permissions="r--p")
+    mappings = tuple(sorted((*crash.mappings, live), key=lambda mapping: mapping.start))
+    assert "dangling-buffer" not in causes(replace(crash, mappings=mappings))
+
+
+def test_a_release_on_the_same_thread_is_no_race() -> None:
+    crash = load("ring_unmapped_by_thread")
+    sources = {path: text.replace("threading.Thread", "object") for path, text in crash.sources.items()}
+    assert first(replace(crash, sources=sources)).cause == "dangling-buffer"
+
+
+def test_another_check_is_not_about_alignment() -> None:
+    crash = load("dlpack_misaligned_numpy")
+    text = (crash.output.stderr or "").replace("IsAligned()", "ok()").replace("IsAligned", "")
+    assert "unaligned-buffer" not in causes(replace(crash, output=replace(crash.output, stderr=text)))
+
+
+def test_an_address_that_is_half_of_nothing_was_not_truncated() -> None:
+    crash = load("ctypes_ptr_truncated")
+    elsewhere = tuple(mapping for mapping in crash.mappings if "w" not in mapping.permissions)
+    assert "pointer-truncated" not in causes(replace(crash, mappings=elsewhere))
+
+
+def test_a_function_that_frees_twice_by_itself_is_not_python_s_fault() -> None:
+    assert "double-free-buffer" not in causes(load("op_double_free"))
+
+
+def test_heap_damage_without_views_is_not_blamed_on_them() -> None:
+    crash = load("as_strided_damaged_heap")
+    sources = {path: text.replace("as_strided", "ascontiguousarray") for path, text in crash.sources.items()}
+    assert "view-out-of-bounds" not in causes(replace(crash, sources=sources))
+
+
+def test_a_writable_mapping_may_be_written() -> None:
+    crash = load("np_readonly_mmap_write")
+    writable = tuple(replace(mapping, permissions="rw-p") for mapping in crash.mappings)
+    assert "read-only-write" not in causes(replace(crash, mappings=writable))
+
+
+def test_a_null_that_the_library_made_itself_was_not_passed() -> None:
+    assert "null-pointer-passed" not in causes(load("ctypes_null_inside"))
+    assert "null-pointer-passed" not in causes(load("op_null_deref"))
+
+
+@pytest.mark.parametrize("slug", ["aliased-buffer", "harmless"])
+def test_what_does_not_crash_never_explains_a_crash(slug: str) -> None:
+    cause = find(slug)
+    assert cause is not None
+    assert "## How to fix it" in cause.explanation
+    for name in ("dlpack_dangling", "op_null_deref", "libc_free_twice"):
+        assert slug not in causes(load(name))

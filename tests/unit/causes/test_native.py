@@ -1,0 +1,177 @@
+"""Bugs in custom ops, extensions and ctypes libraries, told apart by their facts."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from recorded_crashes import load
+
+from faultlens.crash import Address, Crash, Library, Output
+from faultlens.diagnose import diagnose
+from faultlens.diagnosis import Diagnosis
+
+
+def first(crash: Crash) -> Diagnosis:
+    diagnosis = diagnose(crash).diagnoses[0]
+    assert len(diagnosis.evidence) >= 2
+    assert diagnosis.fixes
+    return diagnosis
+
+
+def causes(crash: Crash) -> list[str]:
+    return [diagnosis.cause for diagnosis in diagnose(crash).diagnoses]
+
+
+def without_custom_libraries(crash: Crash) -> Crash:
+    """The same end in a program that loads nothing of its own."""
+    installed = tuple(library for library in crash.libraries if "/project/" not in library.path)
+    return replace(crash, libraries=installed, sources={})
+
+
+def in_tensorflow(crash: Crash) -> Crash:
+    """The same end, with TensorFlow's own code in the place of the custom one."""
+    library = "/home/ada/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2"
+    threads = tuple(
+        replace(
+            thread,
+            frames=tuple(
+                replace(frame, library=library) if "/project/" in (frame.library or "") else frame
+                for frame in thread.frames
+            ),
+        )
+        for thread in crash.threads
+    )
+    return replace(without_custom_libraries(crash), threads=threads, exceptions=())
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("op_null_deref", "native-null-dereference"),
+        ("ctypes_null_inside", "native-null-dereference"),
+        ("op_unchecked_index", "native-out-of-bounds"),
+        ("ctypes_past_the_end", "native-out-of-bounds"),
+        ("vector_assertion", "native-out-of-bounds"),
+        ("op_heap_overflow", "native-heap-overflow"),
+        ("heap_damaged_gc", "native-heap-overflow"),
+        ("freed_list", "native-use-after-free"),
+        ("freed_unmapped", "native-use-after-free"),
+        ("op_double_free", "native-double-free"),
+        ("op_int_div_zero", "native-division-by-zero"),
+        ("op_exception_eager", "native-uncaught-exception"),
+        ("exception_noexcept", "native-uncaught-exception"),
+        ("op_unaligned_avx", "native-unaligned-access"),
+        ("op_fortify", "native-stack-smash"),
+        ("smashed_return", "native-stack-smash"),
+        ("race_in_vector", "native-data-race"),
+        ("callback_collected", "native-bad-function-pointer"),
+        ("callback_null", "native-bad-function-pointer"),
+        ("op_wrong_dtype", "native-wrong-dtype"),
+        ("ext_refcount", "native-refcount"),
+        ("none_deallocated", "native-refcount"),
+        ("gil_released", "native-without-gil"),
+        ("gil_cdll_api", "native-without-gil"),
+        ("op_output_missing", "native-output-not-set"),
+        ("exit_thread_terminate", "native-thread-at-exit"),
+        ("exit_thread_running", "native-thread-at-exit"),
+    ],
+)
+def test_named_first(name: str, cause: str) -> None:
+    assert first(load(name)).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("op_null_deref", "ScaleByTable"),
+        ("op_unchecked_index", "MyGather"),
+        ("op_exception_eager", "ParseTable2"),
+        ("op_heap_overflow", "PadRight"),  # long gone from the stack: the sources tell
+    ],
+)
+def test_names_the_op(name: str, op: str) -> None:
+    assert first(load(name)).op == op
+
+
+def test_heap_damage_points_to_the_line_that_calls_the_custom_op() -> None:
+    location = first(load("op_heap_overflow")).location
+    assert location is not None
+    assert location.line == 6
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "op_null_deref", "op_unchecked_index", "op_double_free", "op_int_div_zero", "op_unaligned_avx", "op_fortify",
+        "op_wrong_dtype", "smashed_return", "exception_noexcept", "race_in_vector", "freed_list", "freed_unmapped",
+    ],
+)  # fmt: skip
+def test_tensorflow_s_own_code_is_not_custom(name: str) -> None:
+    assert not [cause for cause in causes(in_tensorflow(load(name))) if cause.startswith("native-")]
+
+
+@pytest.mark.parametrize("name", ["op_heap_overflow", "heap_damaged_gc", "op_double_free", "ext_refcount"])
+def test_heap_damage_without_custom_code_is_not_blamed_on_it(name: str) -> None:
+    crash = in_tensorflow(load(name))
+    assert not [cause for cause in causes(crash) if cause.startswith("native-")]
+
+
+def test_a_thread_that_dies_in_the_middle_of_the_work_is_not_at_exit() -> None:
+    assert first(replace(load("exit_thread_running"), exiting=False)).cause != "native-thread-at-exit"
+
+
+def test_an_exception_that_was_caught_long_ago_is_not_the_end() -> None:
+    crash = load("op_exception_eager")
+    old = tuple(replace(exception, seconds_before=60.0) for exception in crash.exceptions)
+    threads = tuple(replace(thread, frames=load("op_null_deref").threads[0].frames) for thread in crash.threads)
+    assert "native-uncaught-exception" not in causes(replace(crash, exceptions=old, threads=threads))
+
+
+def test_without_noted_exceptions_the_custom_op_at_work_is_named() -> None:
+    diagnosis = first(replace(load("op_exception_eager"), exceptions=()))
+    assert diagnosis.cause == "native-uncaught-exception"
+    assert diagnosis.confidence < 0.9
+
+
+def test_an_aligned_address_is_no_unaligned_access() -> None:
+    crash = load("op_unaligned_avx")
+    fault = crash.fault
+    assert fault is not None
+    assert fault.instruction is not None
+    operand = fault.instruction.operands[0]
+    instruction = replace(fault.instruction, operands=(replace(operand, address=Address(0x7000_0000_0040)),))
+    changed = replace(crash, fault=replace(fault, instruction=instruction))
+    assert "native-unaligned-access" not in causes(changed)
+
+
+def test_other_checks_below_a_custom_op_are_not_about_types() -> None:
+    crash = load("op_wrong_dtype")
+    text = (crash.output.stderr or "").replace("dtype() == expected_dtype", "ok").replace("expected, got", "")
+    assert "native-wrong-dtype" not in causes(replace(crash, output=Output(stderr=text)))
+
+
+def test_with_the_gil_held_it_is_something_else() -> None:
+    crash = load("gil_released")
+    threads = tuple(replace(thread, holds_gil=True) if thread.crashed else thread for thread in crash.threads)
+    assert "native-without-gil" not in causes(replace(crash, threads=threads))
+
+
+def test_one_thread_alone_does_not_race() -> None:
+    crash = load("race_in_vector")
+    alone = tuple(replace(thread, launched=True) for thread in crash.threads if thread.crashed)
+    assert first(replace(crash, threads=alone, sources={})).cause == "native-double-free"
+
+
+def test_a_missing_output_of_an_op_that_nobody_loads_is_an_exception() -> None:
+    assert "native-output-not-set" not in causes(replace(load("op_output_missing"), sources={}))
+
+
+def test_no_callback_in_the_sources_no_collected_callback() -> None:
+    assert first(replace(load("callback_collected"), sources={})).cause != "native-bad-function-pointer"
+
+
+def test_the_capturing_agent_is_nobody_s_custom_code() -> None:
+    agent = "/home/ada/src/faultlens/capture/agent/libfaultlens_agent.so"
+    crash = in_tensorflow(load("op_heap_overflow"))
+    with_agent = replace(crash, libraries=(*crash.libraries, Library(path=agent, start=Address(0x7000_0000_0000))))
+    assert "native-heap-overflow" not in causes(with_agent)

@@ -1,0 +1,104 @@
+"""A report whose every text is an attack: on terminals, on browsers, on Markdown, on anything that measures it."""
+
+from __future__ import annotations
+
+import recorded
+from faultlens.crash import (
+    Address,
+    CppException,
+    Crash,
+    Fault,
+    Frame,
+    Instruction,
+    Library,
+    Limit,
+    Mapping,
+    MemoryUse,
+    Outcome,
+    Output,
+    Package,
+    Program,
+    PythonInfo,
+    Sample,
+    Thread,
+)
+from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, RuledOut
+from faultlens.reportfile import Report
+
+EVIL = (
+    "\x1b[31m\x1b]0;owned\x07\x1b[2J[red]<script>alert(1)</script>[/red]\u202egnp\x00\x07\r\n[link=http://x]"
+    "\udcff\ud800 日本語 [/]"
+)
+# What pages and Markdown must not obey.
+MARKUP = (
+    "\"'><img src=http://evil.example/x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    "</style></title></pre>{{ 7*7 }}{% raw %}```\n```\n# heading\n![x](http://evil.example/y) [l](javascript:1)"
+    " @someone #1 |`a|b` <!-- --> &lt; http://evil.example www.evil.example"
+)
+
+
+def hostile() -> Report:
+    place = Address(0x1000)
+    stack = (
+        Frame(kind="native", function=EVIL, library=f"/lib/{EVIL}.so", offset=place),
+        Frame(kind="native", function="f<" * 5000, approximate=True),
+        Frame(kind="python", function=EVIL, file=EVIL, line=-5, column=3, end_column=1),
+        Frame(kind="python", function="g" * 50_000, file="/home/u/" + "d/" * 3000 + "x.py", line=10**12),
+    )
+    crash = Crash(
+        outcome=Outcome(kind="signal", signal="SIGSEGV"),
+        method="core",
+        pid=7,
+        time=1e300,
+        seconds=-1.0,
+        program=Program(
+            command=(EVIL, "x" * 100_000),
+            directory=EVIL,
+            environment={EVIL: EVIL, MARKUP: MARKUP, "A": "B" * 300_000},
+            python=PythonInfo(version=MARKUP, packages=(Package(name=f"tensorflow{MARKUP}", version=MARKUP),) * 1000),
+        ),
+        fault=Fault(
+            signal="SIGSEGV",
+            code="SEGV_ACCERR",
+            thread=7,
+            address=place,
+            access="write",
+            registers={EVIL: place},
+            instruction=Instruction(address=place, code="zz" * 500, text=EVIL),
+        ),
+        also_faulted=(Fault(signal=EVIL, code=EVIL, thread=8),),
+        threads=(
+            Thread(id=7, name=EVIL, python_name=EVIL, crashed=True, frames=stack),
+            Thread(id=8, name="[bold]x[/bold]" + "y" * 1000),
+            *(Thread(id=number, name=f"{MARKUP}{number}x", frames=stack * 20) for number in range(9, 300)),
+        ),
+        mappings=(Mapping(start=place, end=Address(0x2000), permissions="r--p", path=f"/data/{EVIL}"),),
+        libraries=(Library(path=EVIL, start=place, build_id=EVIL),),
+        abort_message=EVIL,
+        exceptions=(CppException(type=EVIL, message="m" * 90_000, thread=7, seconds_before=1e30),),
+        output=Output(stderr=EVIL * 50 + "Check failed: " + EVIL, stdout=f"{EVIL}\n{MARKUP}\n" * 5000),
+        kernel_log=(EVIL,),
+        gaps=(EVIL,),
+        limits={EVIL: Limit(soft=10**18, hard=None)},
+        sources={MARKUP: MARKUP, EVIL: EVIL},
+        timeline=(
+            Sample(seconds=0, rss_anonymous=-5),
+            Sample(seconds=-9, rss_anonymous=10**18),
+            Sample(seconds=float("nan"), rss_anonymous=1),
+            Sample(seconds=1e300, rss_anonymous=10**40),
+        ),
+        memory=MemoryUse(rss_anonymous=-1, threads=-3),
+        children=(recorded.ended(program=Program(command=(EVIL,))),),
+    )
+    diagnosis = Diagnosis(
+        cause=EVIL,
+        code="FL1[red]",
+        confidence=1e9,
+        title=EVIL + MARKUP,
+        location=Location(file=MARKUP, line=2**70, function=EVIL),
+        op=MARKUP,
+        evidence=(Evidence(fact=EVIL, source=EVIL), *[Evidence(fact=MARKUP, source=f"registers {MARKUP}")] * 200),
+        fixes=(Fix(title=EVIL, detail=EVIL), Fix(title=MARKUP, detail=MARKUP * 500), *[Fix(title="x")] * 100),
+    )
+    ruled_out = (RuledOut(cause=EVIL, because=EVIL), *[RuledOut(cause=MARKUP, because=MARKUP)] * 300)
+    return Report(outcome=crash.outcome, crash=crash, diagnoses=(diagnosis,), ruled_out=ruled_out)

@@ -1,0 +1,96 @@
+"""The Markdown for bug reports: complete, without secrets, and safe in GitHub's dialect whatever it quotes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+from msgspec.structs import replace
+
+import recorded
+from faultlens.crash import Crash, Output
+from faultlens.report import markdown
+from faultlens.reportfile import Report
+from hostile import hostile
+
+
+def test_document() -> None:
+    text = markdown.document(recorded.diagnosed("segv_in_custom_op"))
+    for part in (
+        "## FastGather reads table 3, which was never loaded\n\n`FL999` `made-up-cause` (93% sure)\n",
+        "python died by SIGSEGV in train.py:24 (main)",
+        "> 24 |             loss = step(images, labels)\n",
+        "- rdi, through which it reads, is 0 (registers)\n",
+        "### Fix\n\n- load every table before the first call *(safe)*: call `fast_gather.load(path)` for",
+        "- `illegal-instruction`: the instruction is an ordinary mov\n",
+        "FastGatherOp<…>::Compute                      fast_gather.so\n",
+        "| tensorflow-cpu | 2.21.0 |\n",
+        "```sh\nfaultlens run -- python train.py --epochs '<redacted>'\n```\n",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("name", recorded.NAMES)
+def test_every_recorded_crash(name: str) -> None:
+    text = markdown.document(recorded.report(name, with_sources=True))
+    assert text.startswith("## ") and text.endswith("\n") and not text.endswith("\n\n")
+    assert "/home/" not in text
+
+
+def test_no_secrets() -> None:
+    report = recorded.diagnosed("segv_in_custom_op")
+    program = replace(
+        report.crash.program,
+        redacted=False,
+        command=("/home/ada/venv/bin/python", "train.py", "--key", "hunter2hunter2"),
+        environment={"API_KEY": "sk-1234567890", "HOME": "/home/ada"},
+    )
+    output = Output(stderr="connecting with sk-1234567890 from /home/ada/x\n")
+    crash = replace(report.crash, program=program, output=output)
+    text = markdown.document(replace(report, crash=crash))
+    assert "connecting with <redacted> from ~/x" in text
+    assert "hunter2" not in text and "sk-123" not in text and "ada" not in text.replace("adam", "")
+
+
+def test_a_fence_is_longer_than_the_backticks_in_it() -> None:
+    crash = replace(recorded.report("abort_by_check").crash, output=Output(stderr="F0000 x.cc:1] ````\n```\n~~~\n"))
+    text = markdown.document(Report(outcome=crash.outcome, crash=crash))
+    assert re.search(r"^`````text\n(?:.*\n)*?.*````.*\n(?:.*\n)*?`````$", text, re.M)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("plain words, 2.21.0 of tensor_shape.cc:587", "plain words, 2.21.0 of tensor_shape.cc:587"),
+        ("see `faultlens run`", "see `faultlens run`"),
+        ("a ` b", "a \\` b"),
+        ("*a* _b_ <c> [d](e)", "\\*a\\* \\_b\\_ \\<c\\> \\[d\\](e)"),
+        ("@ada fixes #12", "@<!-- -->ada fixes #<!-- -->12"),
+        ("http://x www.x", "http\\://x www\\.x"),
+        ("# heading", "\\# heading"),
+        ("1. list", "1\\. list"),
+        ("- list", "\\- list"),
+        ("`a|b`", "`a\\|b`"),
+    ],
+)
+def test_foreign_words(words: str, shown: str) -> None:
+    assert markdown._sentence(words) == shown
+
+
+def test_hostile_content_is_shown_safely() -> None:
+    text = markdown.document(hostile())
+    assert not set(text) & {chr(code) for code in (*range(32), *range(127, 160))} - {"\n"}
+    assert "\u202e" not in text
+    text.encode()
+    assert len(text) < 65_536, "GitHub takes no more"
+    page = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(text)
+    assert not re.search(r"<(?:script|img|a|style|iframe)\b", page)
+    assert not re.search(r"<h[1-6]>\s*heading", page)
+    assert not re.search(r"(?<!`)@someone", re.sub(r"<(code)\b.*?</code>", "", page, flags=re.S))
+
+
+def test_hardly_any_facts() -> None:
+    crash: Crash = recorded.ended()
+    text = markdown.document(Report(outcome=crash.outcome, crash=crash))
+    assert text == "## the program died by SIGSEGV\n\n### What happened\n\nthe program died by SIGSEGV.\n"
