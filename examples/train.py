@@ -14,7 +14,7 @@ class PackedLSTM(tf.keras.layers.Layer):
         super().__init__()
         self.units = units
 
-    def build(self, shape):
+    def build(self, _shape):
         self.kernel = self.add_weight(shape=(FEATURES + self.units, 4 * self.units), name="kernel")
 
     def call(self, x):

@@ -66,7 +66,7 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, confidence: float) -> D
         title=found.title,
         location=found.location or case.location,
         op=found.op,
-        evidence=found.evidence + tuple(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against),
+        evidence=(*found.evidence, *(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against)),
         fixes=found.fixes,
     )
 
@@ -79,7 +79,8 @@ def _unknown(case: Case) -> Diagnosis:
     """An honest answer, with the experiment that would decide."""
     fixes = []
     if case.crash.method == "status":
-        fixes.append(Fix(title="run it again under `faultlens run`", detail="only the exit status was seen", grade="safe"))
+        detail = "only the exit status was seen"
+        fixes.append(Fix(title="run it again under `faultlens run`", detail=detail, grade="safe"))
     if case.fault is not None and case.custom_libraries:
         names = ", ".join(path.rpartition("/")[2] for path in case.custom_libraries[:3])
         fixes.append(Fix(title=f"rebuild {names} with -fsanitize=address and run it again"))

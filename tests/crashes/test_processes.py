@@ -58,7 +58,9 @@ def test_children_can_be_spared(run) -> None:
     assert "FAULTLENS_AGENT" not in done.stdout
 
 
-@pytest.mark.parametrize("prefix", [["env", "-i"], ["env", "LD_PRELOAD="], ["nice", "-n", "1"], ["sh", "-c", 'exec "$@"', "sh"]])
+@pytest.mark.parametrize(
+    "prefix", [["env", "-i"], ["env", "LD_PRELOAD="], ["nice", "-n", "1"], ["sh", "-c", 'exec "$@"', "sh"]]
+)
 @pytest.mark.parametrize("options", [[], ["--no-children"]])
 def test_the_agent_goes_along_with_exec(run, call: Call, prefix: list[str], options: list[str]) -> None:
     done = run([*prefix, sys.executable, "-c", call("read_null")], options=options)

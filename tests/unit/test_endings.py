@@ -18,6 +18,8 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <modu
         (1 << 8, TRACEBACK, Outcome(kind="exception", exit_code=1)),
         (1 << 8, TRACEBACK.replace("ValueError: bad", "tensorflow.python.errors_impl.NotFoundError"),
          Outcome(kind="exception", exit_code=1)),
+        (1 << 8, '  File "main.py", line 3\n    if x\n        ^\nSyntaxError: expected a colon\n',
+         Outcome(kind="exception", exit_code=1)),
         (1 << 8, "failed\n", Outcome(kind="exit", exit_code=1)),
         (1 << 8, None, Outcome(kind="exit", exit_code=1)),
         (139 << 8, "", Outcome(kind="exit", exit_code=139)),

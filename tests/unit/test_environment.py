@@ -12,7 +12,8 @@ from faultlens.environment import cgroup, kernel_log, packages
 from faultlens.environment.cgroup import Cgroup
 
 V2 = {
-    "cgroup.procs": "1\n", "memory.max": "1500000000\n", "memory.current": "1400000000\n", "memory.peak": "1499999000\n",
+    "cgroup.procs": "1\n", "memory.max": "1500000000\n", "memory.current": "1400000000\n",
+    "memory.peak": "1499999000\n",
     "memory.events": "low 0\nhigh 0\nmax 37\noom 1\noom_kill 1\n", "pids.max": "max\n", "pids.current": "12\n",
     "pids.events": "max 3\n",
 }  # fmt: skip

@@ -11,6 +11,8 @@ from faultlens.crash import Outcome
 TRACEBACK = "Traceback (most recent call last):"
 # The last line of a traceback: an exception's name, alone or with its message.
 EXCEPTION_LINE = re.compile(r"^[A-Za-z_][\w.]*(: .*)?$", re.M)
+# The main script itself cannot be compiled: there is no stack, and no header.
+SYNTAX_ERROR = re.compile(r'^  File ".+", line \d+\n(?:.*\n){1,4}(?:Syntax|Indentation|Tab)Error: ', re.M)
 PYTHON_EXCEPTION_STATUS = 1
 
 
@@ -28,4 +30,4 @@ def outcome_of(status: int, stderr: str | None) -> Outcome:
 
 def ends_in_traceback(text: str) -> bool:
     _, found, rest = text.rpartition(TRACEBACK)
-    return bool(found and EXCEPTION_LINE.search(rest))
+    return bool(found and EXCEPTION_LINE.search(rest)) or bool(SYNTAX_ERROR.search(text))

@@ -26,7 +26,6 @@ from faultlens.environment.machine import machine_state
 from faultlens.environment.packages import find_python
 from faultlens.environment.procfs import read_text
 
-
 STACK_REACH = 64 * 1024  # a function may skip this much with one large local variable
 
 

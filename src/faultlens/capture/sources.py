@@ -25,13 +25,19 @@ def own_sources(crash: Crash) -> dict[str, str]:
     """Path as the frames have it -> text. Files that changed since the program started are left out."""
     started = (crash.time or 0.0) - (crash.seconds or 0.0)
     found: dict[str, str] = {}
-    for path in dict.fromkeys(frame.file for frame in _frames(crash) if frame.file and is_own(frame)):
+    on_stacks = [frame.file for frame in _frames(crash) if frame.file and is_own(frame)]
+    for path in dict.fromkeys(on_stacks or _scripts(crash)):
         if len(found) == MAX_FILES:
             break
         text = _read(Path(crash.program.directory or ".", path), started)
         if text is not None:
             found[path] = text
     return found
+
+
+def _scripts(crash: Crash) -> Iterable[str]:
+    """The program itself, where no stack was seen: killed without a word."""
+    return (word for word in crash.program.command[1:] if word.endswith(".py"))
 
 
 def _frames(crash: Crash) -> Iterable[Frame]:

@@ -58,7 +58,7 @@ class Cause(ABC):
     def examine(self, case: Case) -> Finding | None:
         """What speaks for this cause; None when nothing does."""
 
-    def rule_out(self, case: Case) -> str | None:
+    def rule_out(self, case: Case) -> str | None:  # noqa: ARG002
         """The fact that excludes this cause, where it would come to mind."""
         return None
 

@@ -16,7 +16,8 @@ _TERMINATE = re.compile(
 # glibc's words for a damaged heap
 HEAP_OVERFLOW = re.compile(
     r"malloc\(\): (?:invalid size|corrupted|mismatching|unaligned|invalid next|unsorted)[^\n]*"
-    r"|corrupted size vs\. prev_size[^\n]*|corrupted double-linked list[^\n]*|free\(\): (?:invalid next|corrupted)[^\n]*"
+    r"|corrupted size vs\. prev_size[^\n]*|corrupted double-linked list[^\n]*"
+    r"|free\(\): (?:invalid next|corrupted)[^\n]*"
     r"|malloc_consolidate\(\)[^\n]*|realloc\(\): invalid next[^\n]*|break adjusted to free[^\n]*"
     r"|sysmalloc: Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*|malloc\(\): corrupted top size[^\n]*"
 )

@@ -154,7 +154,7 @@ def on_started_thread(case: Case) -> bool:
 def on_own_thread(case: Case) -> bool:
     """It died on a thread that the custom code had started for itself."""
     thread = case.crash.crashed_thread
-    frames = thread.frames if thread else ()
+    frames = thread.frames if thread and not is_main(thread, case.crash) else ()
     outermost = next((frame for frame in reversed(frames) if owner_of(frame) != "system"), None)
     return outermost is not None and owner_of(outermost) == "custom"
 

@@ -19,8 +19,8 @@ from faultlens import reportfile
 from faultlens.crash import OutcomeKind
 from faultlens.errors import FaultlensError
 from faultlens.report.headline import headline, program_name
-from faultlens.safe_text import one_line
 from faultlens.reportfile import Report
+from faultlens.safe_text import one_line
 from faultlens.store.files import sync_folder, write_synced
 
 MAX_REPORTS = 100

@@ -33,12 +33,12 @@ class PointerTruncated(BufferCause):
 
     def examine(self, case: Case) -> Finding | None:
         fault, sources = case.fault, sources_of(case.crash)
-        if fault is None or fault.signal != "SIGSEGV" or fault.access == "execute" or not carried_out(case):
+        if fault is None or fault.signal != "SIGSEGV" or fault.access == "execute":
             return None
         whole, half = accesses.cut_pointer(case.crash, fault), accesses.is_half(fault)
         shown = sources.untyped_result or sources.untyped_argument or sources.narrowed
         through_ctypes = native_code.called_by_ctypes(case)
-        if not (whole or half) or not (shown or through_ctypes):
+        if not (whole or half) or not (through_ctypes or (shown and carried_out(case))):
             return None
         strength = (PROVEN if whole else STRONG) if shown else LIKELY if whole else POSSIBLE
         address = accesses.target(fault) or 0

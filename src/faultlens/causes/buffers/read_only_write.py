@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, PROVEN, Finding, consider, safe
-from faultlens.causes.buffers.base import BufferCause, written
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, Finding, consider, safe
+from faultlens.causes.buffers.base import BufferCause, carried_out, written
 from faultlens.clues.addresses import mapping_at
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
@@ -42,7 +42,7 @@ class ReadOnlyWrite(BufferCause):
         what = (mapping.path or "anonymous memory").rpartition("/")[2]
         return self.found(
             case,
-            LIKELY if of_library else PROVEN,
+            (LIKELY if carried_out(case) else POSSIBLE - 0.1) if of_library else PROVEN,
             f"something wrote to {what}, which is mapped for reading only",
             (f"{fault.address:#x} is mapped {mapping.permissions}: {mapping.path or 'anonymous'}", "memory map"),
             written(sources_of(case.crash).mapped_file, "maps a file"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
 from faultlens.clues import accesses, native_code
+from faultlens.clues.addresses import mapping_at
 from faultlens.clues.case import Case
 
 _CHECK = safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise")
@@ -53,6 +54,7 @@ class NativeOutOfBounds(NativeCause):
             return None
         inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
         inside = inside and not accesses.is_wild(fault)
+        ran_off = ran_off or _in_library(case, address)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
         registers = accesses.operand(fault)
         return self.blame(
@@ -63,12 +65,18 @@ class NativeOutOfBounds(NativeCause):
             ("the address was computed from a pointer to live memory and an index that leads out of it", "registers")
             if inside
             else None,
-            ("the address lies just outside of memory that is there", "memory map") if ran_off else None,
+            ("the address lies beside or far from memory that is the code's own", "memory map") if ran_off else None,
             (f"{registers.expression} with {_values(registers.registers)}", "instruction")
             if registers and registers.registers
             else None,
             fix=_CHECK,
         )
+
+
+def _in_library(case: Case, address: int) -> bool:
+    """In a library's constants or code: nobody hands these out as buffers."""
+    mapping = mapping_at(case.crash, address)
+    return mapping is not None and ".so" in (mapping.path or "") and "w" not in mapping.permissions
 
 
 def _refused(case: Case) -> str | None:
