@@ -142,9 +142,34 @@ CALLS = (
         78831,
     ),
     Call("FIFOQueueV2", "tf.queue.FIFOQueue(False, 10**30, (10**38, False), 10**28)", 93531),
+    Call("MaxPool", "tf.nn.max_pool2d(tf.zeros([1,2,2,1]), [1,10**12,1,1], 1, 'SAME')", 61601),
+    Call(
+        "NonMaxSuppressionV4",
+        "tf.raw_ops.NonMaxSuppressionV4(boxes=tf.zeros([2,4]), scores=[1.,2.], max_output_size=2**31-1, "
+        "iou_threshold=.5, score_threshold=0., pad_to_max_output_size=True)",
+    ),
+    Call(
+        "CombinedNonMaxSuppression",
+        "tf.raw_ops.CombinedNonMaxSuppression(boxes=tf.zeros([1,2,1,4]), scores=tf.zeros([1,2,1]), "
+        "max_output_size_per_class=2**31-1, max_total_size=2**31-1, iou_threshold=.5, score_threshold=0.)",
+    ),
+    Call(
+        "TensorListResize",
+        "tf.raw_ops.TensorListResize(input_handle=tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=1, "
+        "element_dtype=tf.float32), size=2**31-1)",
+    ),
+    Call(
+        "TensorListScatterV2",
+        "tf.raw_ops.TensorListScatterV2(tensor=tf.zeros([1]), indices=[2**31-1], element_shape=-1, num_elements=-1)",
+    ),
+    Call(
+        "SparseConcat",
+        "tf.raw_ops.SparseConcat(indices=[tf.constant([[9]], tf.int64)]*2, values=[[1]]*2, "
+        "shapes=[tf.constant([2**62], tf.int64)]*2, concat_dim=0)",
+    ),
     Call("to_dlpack", "tf.experimental.dlpack.to_dlpack(tf.constant('a'))"),
     Call(
-        "DispatchServer",
+        "DispatchGrpcDataServer",
         "tf.data.experimental.service.DispatchServer(tf.data.experimental.service.DispatcherConfig(), start=False)",
         76720,
     ),

@@ -29,7 +29,10 @@ def main() -> None:
         row = rows.setdefault(call.op, {"op": call.op, "tried": {}})
         if call.issue:
             row["issue"] = call.issue
-        row["tried"][tf.__version__] = ending_of(call.code)
+        ending = ending_of(call.code)
+        # Some read memory that was never set, and crash one time in three: a crash that was seen once stays.
+        if not row["tried"].get(tf.__version__, "").startswith("SIG"):
+            row["tried"][tf.__version__] = ending
         print(tf.__version__, call.op, row["tried"][tf.__version__], flush=True)
     write(list(rows.values()))
 

@@ -5,6 +5,7 @@ into a Python one, abort on std::bad_alloc, abort because no thread can be start
 
 import resource
 import sys
+from pathlib import Path
 
 import tensorflow as tf
 from endings import ending, ending_of
@@ -13,7 +14,7 @@ MIB = 1 << 20
 
 
 def allow(megabytes):
-    pages = int(open("/proc/self/statm").read().split()[0])
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + megabytes * MIB,) * 2)
 
 
@@ -25,14 +26,14 @@ def one_large_tensor():
 
 def many_tensors():
     kept = [tf.random.normal([1000, 1000])]
-    allow(300)
+    allow(100)
     while True:
         kept.append(tf.random.normal([1000, 1000]))
 
 
 def many_strings():
     kept = [tf.strings.as_string(tf.range(200_000), width=60)]
-    allow(300)
+    allow(100)
     while True:
         kept.append(tf.strings.as_string(tf.range(200_000), width=60))
 

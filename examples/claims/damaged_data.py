@@ -6,6 +6,7 @@ error, to a wrong picture.
 import base64
 import random
 import struct
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -53,7 +54,7 @@ def samples():
     if hasattr(tf.io, "decode_webp"):
         yield "WebP", WEBP, tf.io.decode_webp
     yield "Example", example, read_example
-    yield "TFRecord", open("good.tfrecord", "rb").read(), read_records
+    yield "TFRecord", Path("good.tfrecord").read_bytes(), read_records
 
 
 def read_example(data):
@@ -61,7 +62,7 @@ def read_example(data):
 
 
 def read_records(data):
-    open("damaged.tfrecord", "wb").write(data)
+    Path("damaged.tfrecord").write_bytes(data)
     return np.array([record.numpy() for record in tf.data.TFRecordDataset("damaged.tfrecord")])
 
 

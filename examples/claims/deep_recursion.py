@@ -20,7 +20,7 @@ class Chain:
 
 def long_chain():
     chain = None
-    for _ in range(200_000):
+    for _ in range(60_000):
         chain = Chain(chain)
     repr(chain)
 
@@ -41,7 +41,7 @@ def small_stack():
 
     def work():
         dataset = tf.data.Dataset.range(10)
-        for _ in range(400):
+        for _ in range(200):
             dataset = dataset.map(lambda x: x + 1)
         list(dataset)
 

@@ -2,8 +2,8 @@
 Reality: no, it hangs: the child computes without the threads that the parent had, and waits for them on a futex.
 """
 
-import os
 import time
+from pathlib import Path
 
 import tensorflow as tf
 from endings import ending
@@ -19,7 +19,7 @@ def look(pid):
     """Leaves behind what the child waits for, as the kernel sees it."""
     time.sleep(SECONDS - 1)
     try:
-        waiting = [open(f"/proc/{pid}/task/{thread}/wchan").read() for thread in os.listdir(f"/proc/{pid}/task")]
+        waiting = [place.read_text() for place in Path(f"/proc/{pid}/task").glob("*/wchan")]
     except OSError:
         waiting = []
     print("waits on a futex:", any("futex" in place for place in waiting))

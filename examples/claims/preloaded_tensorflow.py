@@ -1,6 +1,6 @@
 """Claim: preloading TensorFlow's own library (a remedy for "cannot allocate memory in static TLS block") is harmless.
-Reality: no. With libtensorflow_framework in LD_PRELOAD, Python dies with SIGSEGV in `import hashlib`, most likely because
-the BoringSSL inside takes the place of OpenSSL.
+Reality: no. With libtensorflow_framework in LD_PRELOAD, Python dies with SIGSEGV in `import hashlib`, most likely
+because the BoringSSL inside takes the place of OpenSSL.
 """
 
 import sys

@@ -2,6 +2,8 @@
 Reality: reversed. SavedModel and checkpoints need a few MiB, `.keras` and `.h5` more than the whole model.
 """
 
+from pathlib import Path
+
 import keras
 import tensorflow as tf
 from endings import ending
@@ -10,13 +12,14 @@ MIB = 1 << 20
 
 
 def peak_and_now():
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("VmHWM", "VmRSS")))
+    lines = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":") for line in lines if line.startswith(("VmHWM", "VmRSS")))
     return [int(fields[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
 
 
 def measure(save):
-    model = keras.Sequential([keras.Input((3000,))] + [keras.layers.Dense(3000) for _ in range(2)])
-    open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+    model = keras.Sequential([keras.Input((2500,))] + [keras.layers.Dense(2500) for _ in range(2)])
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     _, before = peak_and_now()
     save(model)
     peak, _ = peak_and_now()
@@ -33,10 +36,10 @@ SAVERS = {
 
 
 def main():
-    print(f"weights: {2 * (3000 * 3000 + 3000) * 4 // MIB} MiB, the largest {3000 * 3000 * 4 // MIB} MiB")
+    print(f"weights: {2 * (2500 * 2500 + 2500) * 4 // MIB} MiB, the largest {2500 * 2500 * 4 // MIB} MiB")
     for name, save in SAVERS.items():
         end = ending(lambda save=save: measure(save))
-        print(f"{name}: {[line for line in end.text.splitlines() if line.startswith('extra')][0]}")
+        print(f"{name}: {next(line for line in end.text.splitlines() if line.startswith('extra'))}")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def limit_of_the_user():
 
 
 def limit_of_the_address_space():
-    pages = int(open("/proc/self/statm").read().split()[0])
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (20 << 20),) * 2)
     start_pools()
 

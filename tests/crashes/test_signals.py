@@ -98,6 +98,15 @@ def test_trap_instruction(run, call: Call) -> None:
     assert done.died.fault.instruction.code.startswith("0f0b")
 
 
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_breakpoint_instruction(run, call: Call, capture: str) -> None:
+    done = run(call("breakpoint"), options=["--capture", capture])
+    assert done.returncode == -signal.SIGTRAP
+    assert done.died.fault.instruction.text == "int3"
+    assert native_functions(done.died)[0] == "breakpoint"
+    assert python_lines(done.died)[0] == 4
+
+
 def test_abort_by_glibc_keeps_its_message(run, call: Call) -> None:
     done = run(call("free_twice"))
     assert done.returncode == -signal.SIGABRT

@@ -17,6 +17,7 @@ GENERAL_REGISTERS = (
 
 # x86 trap numbers and bits of the page-fault error code
 X86_TRAP_PF = 14
+INT3 = b"\xcc"
 X86_PF_WRITE = 1 << 1
 X86_PF_INSTR = 1 << 4
 
@@ -32,6 +33,8 @@ def build_fault(
     """`registers` in lower case (rax … r15, rip, rsp, rbp, eflags); trapno, err, fs_base where known."""
     info = parse(siginfo)
     rip = registers.get("rip", 0)
+    if info.name == "SIGTRAP" and memory.read(rip - 1, 1) == INT3:
+        rip -= 1  # the CPU stops behind a breakpoint instruction
     decoded = instruction.decode(rip, memory, registers, mappings) if info.is_fault else None
     return crash.Fault(
         signal=info.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE, PAGE, mapping_at
 from faultlens.crash import Crash, Fault, MemoryOperand
 
@@ -9,6 +11,7 @@ WIDEST = 64  # bytes one vector instruction reads at once
 ARGUMENT_REGISTERS = ("rdi", "rsi", "rdx", "rcx")  # the first ones; compilers reuse the others at once
 _FULL = 1 << 64
 _HALF = 1 << 32
+_NEAR = 16 << 30  # more than the gaps between the mappings of a large program
 _GENERAL_PROTECTION = 13
 _FREED_SHIFT = 12  # glibc stores the first pointer of a freed block shifted by this ("safe linking")
 _ALIGNED = ("movaps", "movapd", "movdqa", "movntps", "movntpd", "movntdq")
@@ -68,6 +71,16 @@ def is_hole(crash: Crash, address: int) -> bool:
     return NULL_PAGE <= address < CANONICAL_TOP and mapping_at(crash, address) is None
 
 
+def is_near(crash: Crash, address: int) -> bool:
+    """Within reach of memory that is there: freed memory was its neighbour, a wrong index leads far away."""
+    index = bisect_right(crash.mappings, address, key=lambda mapping: mapping.start)
+    if index < len(crash.mappings) and crash.mappings[index].path in ("[stack]", "[vvar]", "[vdso]"):
+        return False  # memory is handed out downwards from there: nothing ever was in between
+    before = crash.mappings[index - 1].end if index else -_FULL
+    after = crash.mappings[index].start if index < len(crash.mappings) else _FULL
+    return address - before < _NEAR or after - address < _NEAR
+
+
 def ran_off(crash: Crash, address: int) -> bool:
     """The access went just past the end, or just before the start, of memory that is there."""
     if is_accessible(crash, address) and is_accessible(crash, address + WIDEST):
@@ -89,12 +102,13 @@ def started_inside(crash: Crash, fault: Fault) -> bool:
 
 def passed_in(fault: Fault) -> str | None:
     """The argument register that still holds the bad address (or the pointer it was computed from)."""
-    found = operand(fault)
-    bases = set(found.registers.values()) if found else set()
-    address = target(fault)
-    if address is not None:
-        bases.add(address)  # type: ignore[arg-type]
-    return next((name for name in ARGUMENT_REGISTERS if fault.registers.get(name) in bases), None)
+    found, address = operand(fault), target(fault)
+    if address is None:
+        return None
+    # Small numbers beside a real pointer are an index.
+    values = [int(value) for value in found.registers.values()] if found else []
+    pointers = {value for value in (*values, address) if (value < NULL_PAGE) == (address < NULL_PAGE)}
+    return next((name for name in ARGUMENT_REGISTERS if fault.registers.get(name) in pointers), None)
 
 
 def cut_pointer(crash: Crash, fault: Fault) -> int | None:

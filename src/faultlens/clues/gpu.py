@@ -15,7 +15,8 @@ from faultlens.safe_text import one_line
 _XID = re.compile(r"Xid \([^)]*\): (?P<number>\d+),?(?: pid=(?P<pid>'?<?\w+>?'?))?")
 _CUDA_LIBRARY = re.compile(r"/lib(?:cuda|cudart|nvidia-ml)[^/]*\.so")
 _DEVICE_FILE = re.compile(r"^/dev/nvidia")
-RESERVED = 1 << 30  # CUDA reserves address space for device memory in pieces larger than programs do otherwise
+RESERVED = 64 << 20  # larger than what glibc keeps back for its arenas: address space for device memory
+_PINS = re.compile(r"pin_memory|pinned|[Hh]ostAlloc|cudaMallocHost|alloc_pinned|PinnedMemory")
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 
 
@@ -29,10 +30,8 @@ def gpu_error(case: Case, pattern: re.Pattern[str], *xids: int) -> GpuError | No
     if case.crash.outcome.kind not in ("exception", "signal", "exit", "hang"):
         return None
     text = final_text(case)
-    matches = list(pattern.finditer(text))
-    if not matches:
-        return None
-    return GpuError(one_line(line_at(text, matches[-1]), 240), driver_line(case, *xids))
+    match = pattern.search(text)
+    return GpuError(one_line(line_at(text, match), 240), driver_line(case, *xids)) if match else None
 
 
 def driver_line(case: Case, *xids: int) -> str | None:
@@ -42,6 +41,17 @@ def driver_line(case: Case, *xids: int) -> str | None:
         if match and int(match["number"]) in xids and match["pid"] in (None, str(case.crash.pid)):
             return one_line(line, 240)
     return None
+
+
+def pins_memory(case: Case) -> str | None:
+    """What tells that page-locked host memory was asked for: the function that raised, or the user's line."""
+    frames = case.exception.frames[:6] if case.exception else ()
+    frame = next((frame for frame in frames if _PINS.search(f"{frame.function} {frame.file}")), None)
+    if frame is not None:
+        return f"raised in {frame.function} ({frame.file}:{frame.line})"
+    line = case.mentions(_PINS.pattern)
+    here = case.location
+    return f"line {line.line} pins memory: {line.text}" if line and here and line.line == here.line else None
 
 
 def uses_cuda(crash: Crash) -> bool:

@@ -23,7 +23,8 @@ _SYSTEM_FOLDER = re.compile(r"^/(?:usr/)?(?:local/)?lib(?:64|32)?/")
 def preloaded(crash: Crash) -> tuple[str, ...]:
     """Libraries that LD_PRELOAD forces in front of all others, without those that are made for it."""
     value = crash.program.environment.get("LD_PRELOAD", "")
-    paths = [path for path in re.split(r"[: ]", value) if path and _AGENT not in path]
+    ignored = "cannot be preloaded" in (crash.output.stderr or "")
+    paths = [path for path in re.split(r"[: ]", value) if path and _AGENT not in path and not ignored]
     return tuple(path for path in paths if not _MEANT_TO_BE_PRELOADED.search(path) and not is_runtime(path))
 
 

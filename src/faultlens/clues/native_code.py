@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_kernel, is_main, package_of, short_function, without_dying
-from faultlens.clues.ops import loaded_ops
+from faultlens.clues.ops import kernel_op, loaded_ops
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
 from faultlens.crash import Frame, Thread
@@ -25,6 +25,7 @@ _OBJECT_CODE = re.compile(
 )
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
+_SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
 # What containers throw when their size is absurd, or was spoiled.
 SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
 
@@ -63,6 +64,12 @@ def library_of(frame: Frame) -> str:
 
 def op_of(case: Case) -> str | None:
     """The custom op: the one at work, or the ones that the sources load when the crash came later."""
+    thrown = case.thrown.frames if case.thrown else ()
+    custom = [frame for frame in (*case.native_stack, *thrown) if owner_of(frame) == "custom"]
+    # Kernels are named after their ops: "LookupKernel::Compute".
+    called = (op for frame in custom for op in loaded_ops(case.crash) if frame.function.startswith(op))
+    if kernel := next(called, None) or kernel_op(custom):
+        return kernel
     if suspect(case) is not None:
         at_work = any(owner_of(frame) == "tensorflow" for frame in case.stack)
         return case.op if at_work else None
@@ -129,6 +136,8 @@ def holds_gil(case: Case) -> bool:
 def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
     """Other threads that work in the same function of the same library; not if they die of the very same access."""
     fault = case.fault
+    if case.calls(_SHARED_OUT):  # each thread has its own part of the work
+        return ()
     if fault and any(other.address == fault.address and fault.address is not None for other in case.crash.also_faulted):
         return ()
     custom = {_key(each) for each in case.native_stack if each.library == frame.library}
@@ -149,6 +158,12 @@ def on_started_thread(case: Case) -> bool:
     functions = {entry.function} if entry else set()
     functions |= {frame.function for frame in thread.frames if frame.kind == "python"}
     return bool(functions & sources_of(case.crash).thread_targets)
+
+
+def on_other_threads(case: Case) -> bool:
+    """Custom code is at work, or waits for its own threads, elsewhere than where the process died."""
+    others = (thread for thread in case.crash.threads if not thread.crashed)
+    return any(owner_of(frame) == "custom" for thread in others for frame in thread.frames)
 
 
 def on_own_thread(case: Case) -> bool:

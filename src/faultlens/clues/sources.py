@@ -21,9 +21,8 @@ _STRIDED = frozenset({"as_strided"})
 _ADDRESSED = frozenset({"from_address", "as_array", "string_at", "PyMemoryView_FromMemory", "memmove", "memset"})
 _BORROWED = frozenset({"frombuffer", "from_dlpack", "from_buffer", "ndarray", "as_array", "from_address", "data_as"})
 _RELEASES = re.compile(
-    r"(?:^|_)(?:c?free|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|Free$"
+    r"(?:^|_)(?:c?free|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
 )
-_FREES = re.compile(r"(?:^|_)(?:c?free|release|destroy|delete|dealloc\w*|dispose)(?:_|$)|Free$|Release$|Destroy$")
 _MAPS_FILES = frozenset({"mmap", "memmap", "SharedMemory", "open_memmap"})
 _CALLBACKS = frozenset({"CFUNCTYPE", "PYFUNCTYPE", "WINFUNCTYPE"})
 _POINTERS = frozenset({"c_void_p", "c_char_p", "POINTER", "cast", "byref", "pointer"})
@@ -118,7 +117,7 @@ class Sources(NamedTuple):
 
     @property
     def frees(self) -> tuple[Use, ...]:
-        return tuple(use for use in self.foreign if _FREES.search(use.name))
+        return tuple(use for use in self.foreign if _RELEASES.search(use.name))
 
     @property
     def released_by_thread(self) -> Use | None:
@@ -174,23 +173,8 @@ def _read(file: str, text: str) -> Sources:
     calls, deletions, pointers = [], [], []
     for node, within in _with_function(tree, "<module>"):
         if isinstance(node, ast.Call):
-            name, receiver = _last(node.func), _receiver(node.func)
-            foreign = receiver in libraries or (not receiver and name in functions) or _opens(_value(node.func))
-            calls.append(
-                Use(
-                    file=file,
-                    line=node.lineno,
-                    name=functions.get(name, name) if not receiver else name,
-                    within=within,
-                    foreign=foreign,
-                    result_used=not isinstance(parents.get(node), ast.Expr),
-                    null=any(_is_null(argument) for argument in node.args),
-                    maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
-                    bare_argument=any(_is_bare(argument) for argument in node.args),
-                    receiver=receiver,
-                    keywords=tuple(keyword.arg for keyword in node.keywords if keyword.arg),
-                )
-            )
+            used = not isinstance(parents.get(node), ast.Expr)
+            calls.append(_call(node, libraries, functions)._replace(file=file, within=within, result_used=used))
         elif isinstance(node, ast.Delete):
             names = (_last(target) for target in node.targets)
             deletions += [Use(file=file, line=node.lineno, name=name, within=within) for name in names if name]
@@ -206,6 +190,22 @@ def _read(file: str, text: str) -> Sources:
         frozenset(_declared(tree, functions, "argtypes")),
         frozenset(_imported(tree)),
         frozenset(_on_threads(tree, calls)),
+    )
+
+
+def _call(node: ast.Call, libraries: set[str], functions: dict[str, str]) -> Use:
+    name, receiver = _last(node.func), _receiver(node.func)
+    return Use(
+        file="",
+        line=node.lineno,
+        name=functions.get(name, name) if not receiver else name,
+        within="",
+        foreign=receiver in libraries or (not receiver and name in functions) or _opens(_value(node.func)),
+        null=any(_is_null(argument) for argument in node.args),
+        maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
+        bare_argument=any(_is_bare(argument) for argument in node.args),
+        receiver=receiver,
+        keywords=tuple(keyword.arg for keyword in node.keywords if keyword.arg),
     )
 
 

@@ -99,7 +99,10 @@ def escaped_exception(case: Case) -> Frame | None:
 def threw(case: Case) -> Frame | None:
     """The frame of TensorFlow's that threw the exception which ended the process; None when others' code threw it."""
     frames = case.thrown.frames if case.thrown else case.native_stack
-    return None if first_owned(frames, "custom") else first_owned(frames, "tensorflow")
+    if first_owned(frames, "custom"):
+        return None
+    owned = [frame for frame in frames if owner_of(frame) == "tensorflow"]
+    return next((frame for frame in owned if not _HELPER.search(frame.function)), owned[0] if owned else None)
 
 
 def uses_foreign_memory(case: Case) -> str | None:

@@ -28,6 +28,7 @@ EXPORT void write_read_only() {
 
 EXPORT int divide(int a, int b) { return a / b; }
 EXPORT void trap() { __builtin_trap(); }
+EXPORT int breakpoint() { __asm__ volatile("int3"); return 7; }
 
 EXPORT void free_twice() {
     void *volatile block = malloc(2000);

@@ -63,7 +63,7 @@ static void find_next_functions(void) {
 /* Other preloaded libraries may call us before our constructor has run. */
 #define NEXT(name) ({ if (!next_functions.name) find_next_functions(); next_functions.name; })
 
-static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 #define FATAL_COUNT (sizeof fatal_signals / sizeof *fatal_signals)
 
 static bool is_fatal(int signal_number) {
@@ -306,7 +306,8 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     NEXT(sigaction)(signal_number, &action, NULL);
     last_info = *info;
     last_signal = signal_number;
-    if (info->si_code <= 0) {
+    /* A breakpoint or a forbidden system call lies behind the program already: it would go on. */
+    if (info->si_code <= 0 || signal_number == SIGTRAP || signal_number == SIGSYS) {
         send_again();
         return;
     }

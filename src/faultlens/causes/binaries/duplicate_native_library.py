@@ -54,7 +54,7 @@ class DuplicateNativeLibrary(Cause):
         forced, double = _shadowing(case), _died_in_copy(case)
         if not (said or forced or double):
             return None
-        where = short((case.culprit.library if case.culprit else None) or _innermost(case) or "native code")
+        where = short(_innermost(case) or "native code")
         return Finding(
             strength=_strength(case, said, forced),
             title=_title(forced, double, where),
@@ -72,9 +72,8 @@ class DuplicateNativeLibrary(Cause):
 
 
 def _shadowing(case: Case) -> str | None:
-    """A preloaded library that is loaded, while another library that did not ask for it died."""
-    loaded = {short(library.path).split(".so")[0] for library in case.crash.libraries}
-    forced = next((path for path in preloaded(case.crash) if short(path).split(".so")[0] in loaded), None)
+    """A preloaded library, while another library that did not ask for it died."""
+    forced = next(iter(preloaded(case.crash)), None)
     innermost = _innermost(case)
     if forced is None or case.custom_frame is not None or innermost is None or _NOT_SHADOWED.search(innermost):
         return None

@@ -47,7 +47,11 @@ class DanglingBuffer(BufferCause):
             return None
         sources = sources_of(case.crash)
         strength = self._strength(case, sources)
-        if strength is None or accesses.cut_pointer(case.crash, fault):
+        if (
+            strength is None
+            or accesses.cut_pointer(case.crash, fault)
+            or not accesses.is_near(case.crash, fault.address)
+        ):
             return None
         view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
         release = sources.release or next(iter(reversed(sources.deletions)), None)

@@ -4,14 +4,13 @@ import re
 
 from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.gpu import gpu_error
+from faultlens.clues.gpu import gpu_error, pins_memory
 
 _SAID = re.compile(
     r"CUDA out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
     r"|RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating)|OOM when allocating[^\n]*\bGPU:\d"
     r"|cupy[\w.]*OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
 )
-_HOST = re.compile(r"pin_memory|pinned|cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|hostalloc", re.I)
 _ON_CPU = re.compile(r"device:CPU:\d|by allocator (?:cpu|mklcpu)")
 
 
@@ -40,7 +39,7 @@ class GpuOutOfMemory(Cause):
 
     def examine(self, case: Case) -> Finding | None:
         error = gpu_error(case, _SAID)
-        if error is None or _HOST.search(error.text) or _ON_CPU.search(error.text):
+        if error is None or pins_memory(case) or _ON_CPU.search(error.text):
             return None
         ended = case.crash.outcome.kind == "exception"
         return Finding(

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import re
 
-from faultlens.causes.base import LIKELY, STRONG, Cause, Finding, consider, evidence
+from faultlens.causes.base import STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
-from faultlens.clues.gpu import gpu_error
+from faultlens.clues.gpu import gpu_error, pins_memory
 
 _SAID = re.compile(
     r"cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|cuda(?:HostAlloc|MallocHost)|CUDA error: out of memory"
 )
-_HOST = re.compile(r"pin_memory|pinned|cudaHostAlloc|cudaMallocHost|cuMemHostAlloc|alloc_pinned|PinnedMemory", re.I)
 
 
 class PinnedMemoryExhausted(Cause):
@@ -36,21 +35,16 @@ class PinnedMemoryExhausted(Cause):
     headline = "Page-locked host memory was used up"
 
     def examine(self, case: Case) -> Finding | None:
-        error = gpu_error(case, _SAID)
-        frames = case.exception.frames[:6] if case.exception else ()
-        pins = next((frame for frame in frames if _HOST.search(f"{frame.function} {frame.file}")), None)
-        line = case.mentions(_HOST.pattern) if error and case.location else None
-        here = line is not None and case.location is not None and line.line == case.location.line
-        if error is None or not (_HOST.search(error.text) or pins or here):
+        error, pins = gpu_error(case, _SAID), pins_memory(case)
+        if error is None or pins is None:
             return None
         total = case.crash.machine.memory_total if case.crash.machine else None
         return Finding(
-            strength=STRONG if pins or _HOST.search(error.text) else LIKELY + 0.1,
+            strength=STRONG,
             title="page-locked host memory could not be had: it must fit into RAM",
             evidence=evidence(
                 (error.text, "error of the CUDA runtime"),
-                (f"raised while pinning, in {pins.function}", "traceback") if pins else None,
-                (f"line {line.line} pins memory: {line.text}", "source") if here and line else None,
+                (pins, "traceback"),
                 (f"the machine has {total >> 20} MiB of RAM", "/proc/meminfo") if total else None,
             ),
             fixes=(

@@ -14,6 +14,8 @@ from faultlens.crash import Frame
 
 _CTYPES_CALLBACK = re.compile(r"(?:closure_fcn|_CallPythonObject)\b")
 
+_SET = safe("set the pointer before use, and check it before the call")
+
 
 class NativeBadFunctionPointer(NativeCause):
     """
@@ -50,6 +52,13 @@ class NativeBadFunctionPointer(NativeCause):
             fact = ("it died on the way from the library back into Python, in ctypes' callback", "native stack")
             did = "called a ctypes callback whose object is gone"
             return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
+        if fault.access == "execute" and frame is None and case.custom_libraries and _called_from_ctypes(case):
+            fact = (
+                "ctypes had called a function whose last act was a jump there, or which is not there",
+                "native stack",
+            )
+            what = f"a function pointer to {fault.address or 0:#x} was called, where there is no code"
+            return self.blame_earlier(case, LIKELY, what, fact, made, fix=_SET)
         if fault.access != "execute" or frame is None or frame is not _caller(case):
             return None
         return self.blame(
@@ -59,13 +68,18 @@ class NativeBadFunctionPointer(NativeCause):
             f"called through a pointer to {fault.address or 0:#x}, where there is no code",
             ("the CPU could not fetch an instruction there", "siginfo"),
             made,
-            fix=keep if callback else safe("set the pointer before use, and check it before the call"),
+            fix=keep if callback else _SET,
         )
 
 
 def _caller(case: Case) -> Frame | None:
     """Who called: the innermost frame that belongs to any library."""
     return next((frame for frame in case.native_stack if owner_of(frame) != "unknown"), None)
+
+
+def _called_from_ctypes(case: Case) -> bool:
+    caller = _caller(case)
+    return caller is not None and "libffi" in (caller.library or "")
 
 
 def _in_callback(case: Case) -> bool:

@@ -55,7 +55,9 @@ class NativeHeapOverflow(NativeCause):
     def _strength(self, case: Case, said: str | None, invalid: str | None) -> float | None:
         fault, frame = case.fault, native_code.suspect(case)
         if said:
-            return LIKELY if sources_of(case.crash).parallel else STRONG  # threads that race damage it as well
+            # Threads that race damage it as well.
+            threads = sources_of(case.crash).parallel or native_code.on_other_threads(case)
+            return LIKELY if threads else STRONG
         if invalid:  # freed by others: their block was overwritten; freed by the code itself: a wrong pointer
             return LIKELY if frame is None and not native_code.called_by_ctypes(case) else POSSIBLE - 0.05
         if fault is None or fault.signal != "SIGSEGV":

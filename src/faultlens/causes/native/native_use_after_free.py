@@ -44,7 +44,8 @@ class NativeUseAfterFree(NativeCause):
             return None
         freed = accesses.freed_link(case.crash, fault)
         wild = accesses.is_wild(fault)
-        hole = accesses.is_hole(case.crash, address) and not accesses.ran_off(case.crash, address)
+        hole = accesses.is_hole(case.crash, address) and accesses.is_near(case.crash, address)
+        hole = hole and not accesses.ran_off(case.crash, address)
         gone = hole and not accesses.started_inside(case.crash, fault) and not accesses.is_half(fault)
         if not (freed or wild or gone):
             return None
