@@ -22,6 +22,15 @@ MAX_OTHER_THREADS = 2
 MAX_SAMPLES = 12
 STDERR = 2500
 NEAR = 4  # mappings kept on either side of an interesting address
+TELLING = re.compile(r"LD_|TF_(?!CLI)|OMP|KMP|CUDA")
+MADE_UP = (
+    (r"/tmp/run-\w+/jobs/\w+", "/home/ada/project"),
+    (r"/tmp/run-\w+/tmp", "/tmp"),
+    (r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/"),
+    (r"/[\w./-]*?/faultlens/capture/agent/", "/home/ada/venv/lib/python3.11/site-packages/faultlens/capture/agent/"),
+    (r"/root/\.pyenv/versions/[\d.]+/", "/usr/local/"),
+    (r"/tmp/python-build[\w.-]*/Python-[\d.]+/", "/usr/src/python/"),
+)
 PACKAGES = {"tensorflow", "tensorflow_cpu", "keras", "numpy", "protobuf", "h5py", "torch", "ml_dtypes", "jax"}
 
 
@@ -37,9 +46,8 @@ def main() -> None:
     for pair in arguments.replace:
         old, _, new = pair.partition("=")
         data = data.replace(old, new)
-    data = re.sub(r"/tmp/run-\w+/jobs/\w+", "/home/ada/project", data)
-    data = re.sub(r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/", data)
-    data = re.sub(r"/root/\.pyenv/versions/[\d.]+/", "/usr/local/", data)
+    for pattern, plain in MADE_UP:
+        data = re.sub(pattern, plain, data)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{arguments.name}.json").write_text(json.dumps(json.loads(data), indent=1) + "\n")
 
@@ -89,7 +97,7 @@ def _near(crash: Crash) -> tuple[Mapping, ...]:
 
 
 def _telling(environment: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(("LD_", "TF_", "OMP", "KMP", "CUDA"))}
+    return {name: value for name, value in environment.items() if TELLING.match(name)}
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ _CARRIERS = frozenset(
 
 _REDUCER = re.compile(r"(?P<name>Sum|Max|Min|Mean|Prod|And|Or)Reducer")
 _REDUCTIONS = {"And": "All", "Or": "Any"}
-_ARGUMENT = re.compile(r"(?:functor|lookup|tensorflow)::(?P<name>\w+)")
+_ARGUMENT = re.compile(r"\btensorflow::(?:\w+::)*(?P<name>\w+)")
 
 # In messages of exceptions: "[Op:Reshape]", "__wrapped__Reshape_device_", "{{node model/dense/MatMul}}".
 _IN_MESSAGE = (
@@ -93,11 +93,11 @@ def op_at_fault(crash: Crash) -> str | None:
     frames = crashed.frames if crashed else launching.frames if launching else ()
     waiting = launching.frames if launching and launching is not crashed else ()
     generated = generated_op(launching)
-    if generated and (not waiting or not _runs_others(generated)):
-        kernel = kernel_op((*frames, *waiting))
-        named = (kernel and _same_op(generated, kernel)) or generated
-        if not _runs_others(generated):
-            return named
+    # A thread of tf.data's may have crashed while the program was busy with something else.
+    elsewhere = (kernel_op(frames) or _dataset_op(frames)) if waiting else None
+    if generated and not _runs_others(generated):
+        kernel = elsewhere or kernel_op((*frames, *waiting))
+        return (_same_op(generated, kernel) if kernel else None) or elsewhere or generated
     return (
         _thrown_op(crash)
         or kernel_op(frames)

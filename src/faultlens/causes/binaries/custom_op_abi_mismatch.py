@@ -67,6 +67,7 @@ class CustomOpAbiMismatch(Cause):
                 else None,
                 ("raised by tf.load_op_library", "traceback") if loading else None,
                 (f"TensorFlow {release} is installed", "packages") if release else None,
+                (f"exit code {case.crash.outcome.exit_code}, no signal", "wait status"),
             ),
             fixes=_fixes(library, found),
         )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.frames import package_of
 from faultlens.clues.imports import final_text, line_at
@@ -16,6 +16,7 @@ _SAID = re.compile(
     r"|numpy\.(?:dtype|ndarray|ufunc) size changed, may indicate binary incompatibility"
     r"|compiled against NumPy C-API version|was built against numpy|numpy C-API (?:version|is not)"
 )
+POINTER = 8
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line \d+, in ')
 
 
@@ -52,7 +53,7 @@ class NumpyAbiMismatch(Cause):
         module = _module(case, text)
         version = _version(case)
         return Finding(
-            strength=PROVEN if ended or case.is_null else STRONG,
+            strength=PROVEN if ended else STRONG + 0.04 if _through_empty_table(case) else LIKELY,
             title=f"{module} was built for another NumPy than the installed {version or 'one'}",
             evidence=evidence(
                 (one_line(line_at(text, match), 240), "stderr"),
@@ -65,6 +66,11 @@ class NumpyAbiMismatch(Cause):
                 consider(f"install a build of {module} that fits numpy {version or 'as installed'}", "or rebuild it"),
             ),
         )
+
+
+def _through_empty_table(case: Case) -> bool:
+    """NumPy's functions are reached through a table of pointers, which stays null when the import fails."""
+    return case.is_null and case.fault is not None and (case.fault.address or 0) % POINTER == 0
 
 
 def _module(case: Case, text: str) -> str:

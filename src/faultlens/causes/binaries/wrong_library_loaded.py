@@ -64,6 +64,7 @@ class WrongLibraryLoaded(Cause):
                 (f"LD_LIBRARY_PATH is {folders}", "environment") if folders else None,
                 (f"it was taken from {taken}", "/proc/PID/maps") if taken else None,
                 (f"{short(missing.library)} asked for {missing.symbol}", "loader") if missing else None,
+                (f"exit code {case.crash.outcome.exit_code}, no signal", "wait status") if case.fault is None else None,
                 *case.fault_evidence,
             ),
             fixes=_fixes(case, taken),
