@@ -17,10 +17,10 @@ from faultlens.crash import Crash, Mapping, Thread
 from faultlens.reportfile import Report
 
 FOLDER = Path(__file__).parent.parent / "tests" / "recorded"
-MAX_FRAMES = 40
+MAX_FRAMES = 60
 MAX_OTHER_THREADS = 2
 MAX_SAMPLES = 12
-STDERR = 2500
+STDERR = 6000
 NEAR = 4  # mappings kept on either side of an interesting address
 TELLING = re.compile(r"LD_|TF_(?!CLI)|OMP|KMP|CUDA")
 MADE_UP = (

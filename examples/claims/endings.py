@@ -34,7 +34,7 @@ def cannot_show(reason: str) -> NoReturn:
 
 
 def ending(job: Callable[[], object], *, seconds: float = 60, watch: Callable[[int], object] | None = None) -> Ending:
-    """Runs the job in a forked process, for so many seconds at most. Meanwhile watch(pid) may look at it, or kill it."""
+    """Runs the job in a forked process, for so many seconds at most; watch(pid) may look at it or kill it."""
     sys.stdout.flush()
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as raised:
         pid = os.fork()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from faultlens.causes import catalogue
 from faultlens.causes.base import Cause, Finding
 from faultlens.clues.case import Case
+from faultlens.clues.children import made_it_fail
 from faultlens.crash import Crash
 from faultlens.diagnosis import Diagnosis, Evidence, Fix, RuledOut
 
@@ -41,10 +42,10 @@ def diagnose(crash: Crash) -> Verdict:
 
 
 def subject_of(crash: Crash) -> Crash:
-    """The process to explain: the program, or the child that crashed while the program went on."""
+    """The process to explain: the program, or the child whose crash made it fail."""
     if crash.fault is not None or crash.outcome.kind in ("signal", "hang"):
         return crash
-    return next((child for child in crash.children if child.fault is not None), crash)
+    return next((child for child in crash.children if made_it_fail(child, crash)), crash)
 
 
 def _confidence(found: Finding) -> float:

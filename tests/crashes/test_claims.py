@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,12 +208,26 @@ def check(lines: tuple[str, ...], returncode: int, stdout: str, stderr: str) -> 
     assert re.fullmatch(r"\n".join(lines) + r"\n", stdout), stdout
 
 
-@pytest.mark.parametrize("slug", SEEN)
-def test_the_claim_under_plain_python(slug: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, CLAIMS / f"{slug}.py"], cwd=tmp_path, env={**os.environ, **QUIET}, capture_output=True,
+def run_plainly(slug: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, CLAIMS / f"{slug}.py"], cwd=cwd, env={**os.environ, **QUIET}, capture_output=True,
         text=True, errors="replace", timeout=120,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plainly(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future]]:
+    """The programs of the selected tests, started two at a time, because importing TensorFlow takes most of the time."""
+    selected = [item for item in request.session.items if item.originalname == "test_the_claim_under_plain_python"]
+    slugs = [item.callspec.params["slug"] for item in selected]
+    with ThreadPoolExecutor(2) as pool:
+        yield {slug: pool.submit(run_plainly, slug, tmp_path_factory.mktemp(slug)) for slug in slugs}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("slug", SEEN)
+def test_the_claim_under_plain_python(slug: str, plainly: dict[str, Future]) -> None:
+    done = plainly[slug].result()
     check(SEEN[slug].printed, done.returncode, done.stdout, done.stderr)
 
 

@@ -6,6 +6,7 @@ from faultlens.capture import process
 from faultlens.crash import Limit, MemoryUse, Program, Sample
 from faultlens.environment.cgroup import Cgroup
 
+BEGINNING_S = 0.2
 FIRST_INTERVAL_S = 0.1
 LONGEST_INTERVAL_S = 1.0
 MAX_SAMPLES = 1000
@@ -25,7 +26,10 @@ class Timeline:
         self._count = 0
 
     def interval(self, elapsed: float) -> float:
-        """A tenth of a second at first, a second after a minute."""
+        """A tenth of a second at first, a second after a minute; the very beginning is watched more closely,
+        because wrappers replace themselves and imports fail within moments."""
+        if elapsed < BEGINNING_S:
+            return BEGINNING_S / 8
         return min(max(FIRST_INTERVAL_S, elapsed / 60), LONGEST_INTERVAL_S)
 
     def take(self, elapsed: float) -> None:

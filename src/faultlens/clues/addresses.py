@@ -10,6 +10,7 @@ from faultlens.crash import Crash, Fault, FileState, Mapping
 NULL_PAGE = 0x10000  # nothing can be mapped below; an offset into a null structure is smaller than that
 PAGE = 4096
 STACK_REACH = 64 * 1024  # a function may skip this much with one large local variable
+LARGEST_FRAME = 64 << 20  # of one function's local variables
 CANONICAL_TOP = 1 << 47
 
 
@@ -25,18 +26,34 @@ def mapping_at(crash: Crash, address: int) -> Mapping | None:
 
 
 def hits_stack_end(crash: Crash, fault: Fault) -> bool:
-    """The access went below the stack: within reach of the stack pointer, outside of any memory it may use."""
+    """The access went below the stack: within reach of the stack pointer, or of a pointer that left the stack."""
     pointer = fault.registers.get("rsp")
     if fault.signal not in ("SIGSEGV", "SIGBUS") or fault.address is None or pointer is None:
         return False
-    if not -STACK_REACH <= fault.address - pointer <= PAGE:
-        return False
     mapping = mapping_at(crash, fault.address)
-    return mapping is None or "w" not in mapping.permissions
+    if mapping is not None and "w" in mapping.permissions:
+        return False
+    if -STACK_REACH <= fault.address - pointer <= PAGE:
+        return True
+    stack = frame_mapping(crash, fault)
+    return stack is not None and pointer <= fault.address < stack.start
 
 
-def stack_size(crash: Crash, pointer: int) -> int | None:
+def frame_mapping(crash: Crash, fault: Fault) -> Mapping | None:
+    """The stack that the frame pointer lies in, where the stack pointer has left it: large local arrays do that."""
+    pointer, frame = fault.registers.get("rsp", 0), fault.registers.get("rbp", 0)
+    if not 0 < frame - pointer < LARGEST_FRAME:
+        return None
+    stack = mapping_at(crash, frame)
+    return stack if stack is not None and "w" in stack.permissions and pointer < stack.start else None
+
+
+def stack_size(crash: Crash, fault: Fault) -> int | None:
     """Size of the mapping that holds the stack, or that begins right above its guard page."""
+    stack = frame_mapping(crash, fault)
+    if stack is not None:
+        return stack.end - stack.start
+    pointer = fault.registers.get("rsp", 0)
     for mapping in crash.mappings:
         if "w" in mapping.permissions and mapping.start - STACK_REACH <= pointer < mapping.end:
             return mapping.end - mapping.start

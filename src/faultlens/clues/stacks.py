@@ -13,8 +13,7 @@ SETS_SIZE = r"threading\.stack_size\(\s*[^)\s]|\bstack_size\(\s*\d|pthread_attr_
 
 def stack_bytes(case: Case) -> int | None:
     """Of the mapping; it may look larger than the stack where the kernel has merged it with a neighbour."""
-    pointer = case.fault.registers.get("rsp") if case.fault else None
-    return stack_size(case.crash, pointer) if pointer is not None else None
+    return stack_size(case.crash, case.fault) if case.fault else None
 
 
 def has_small_stack(case: Case) -> bool:
