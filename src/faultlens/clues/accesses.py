@@ -100,7 +100,7 @@ def started_inside(crash: Crash, fault: Fault) -> bool:
     return any(mapping is not None and "w" in mapping.permissions for mapping in writable)
 
 
-def passed_in(fault: Fault) -> str | None:
+def passed_in(fault: Fault, arguments: int) -> str | None:
     """The argument register that still holds the bad address (or the pointer it was computed from)."""
     found, address = operand(fault), target(fault)
     if address is None:
@@ -108,7 +108,7 @@ def passed_in(fault: Fault) -> str | None:
     # Small numbers beside a real pointer are an index.
     values = [int(value) for value in found.registers.values()] if found else []
     pointers = {value for value in (*values, address) if (value < NULL_PAGE) == (address < NULL_PAGE)}
-    return next((name for name in ARGUMENT_REGISTERS if fault.registers.get(name) in pointers), None)
+    return next((name for name in ARGUMENT_REGISTERS[:arguments] if fault.registers.get(name) in pointers), None)
 
 
 def cut_pointer(crash: Crash, fault: Fault) -> int | None:

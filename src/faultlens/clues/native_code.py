@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from faultlens.clues import accesses
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_kernel, is_main, package_of, short_function, without_dying
 from faultlens.clues.ops import kernel_op, loaded_ops
 from faultlens.clues.owners import owner_of
-from faultlens.clues.sources import sources_of
+from faultlens.clues.sources import Use, sources_of
 from faultlens.crash import Frame, Thread
 
 _CTYPES = re.compile(r"/(?:_ctypes\.[^/]*|libffi)[^/]*\.so|/libffi\.so")
@@ -105,6 +106,23 @@ def died_in_called_function(case: Case) -> bool:
     entry = called_by_ctypes(case)
     above = [frame for frame in case.native_stack[:3] if owner_of(frame) != "system"]
     return entry is not None and (not above or above[0] is entry or above[0].function == "string_at")
+
+
+def ctypes_call(case: Case, function: str) -> Use | None:
+    """The call of a foreign function in the sources, on the line that was being executed."""
+    line = case.location.line if case.location else None
+    calls = [use for use in sources_of(case.crash).calls if use.line == line]
+    return next((use for use in calls if use.name == function), next((use for use in calls if use.foreign), None))
+
+
+def handed_in(case: Case) -> str | None:
+    """The argument register through which the called function got the bad pointer from Python."""
+    entry = called_by_ctypes(case)
+    if entry is None or case.fault is None or not died_in_called_function(case):
+        return None
+    call = ctypes_call(case, entry.function)
+    count = call.arguments if call and call.arguments is not None else len(accesses.ARGUMENT_REGISTERS)
+    return accesses.passed_in(case.fault, count)
 
 
 def in_heap_code(case: Case) -> Frame | None:

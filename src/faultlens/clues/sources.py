@@ -48,6 +48,7 @@ class Use(NamedTuple):
     result_used: bool = False
     null: bool = False  # one of the arguments is plainly a null pointer
     maybe_null: bool = False  # one of the arguments could be one
+    arguments: int | None = None  # how many; None when that cannot be told (*rest)
     bare_argument: bool = False  # an argument is a variable or address, not wrapped in a C type
     receiver: str = ""  # "libc" in libc.free(p)
     keywords: tuple[str, ...] = ()
@@ -201,6 +202,7 @@ def _call(node: ast.Call, libraries: set[str], functions: dict[str, str]) -> Use
         name=functions.get(name, name) if not receiver else name,
         within="",
         foreign=receiver in libraries or (not receiver and name in functions) or _opens(_value(node.func)),
+        arguments=None if any(isinstance(each, ast.Starred) for each in node.args) else len(node.args),
         null=any(_is_null(argument) for argument in node.args),
         maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
         bare_argument=any(_is_bare(argument) for argument in node.args),

@@ -30,7 +30,7 @@ def carried_out(case: Case) -> bool:
     fault = case.fault
     if fault is not None and accesses.freed_link(case.crash, fault):
         return False  # the pointer was read from freed memory, not handed in
-    return native_code.died_in_called_function(case) and fault is not None and accesses.passed_in(fault) is not None
+    return native_code.handed_in(case) is not None
 
 
 def written(use: Use | None, what: str) -> tuple[str, str] | None:

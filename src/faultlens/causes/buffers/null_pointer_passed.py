@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.buffers.base import BufferCause, written
-from faultlens.clues import accesses, native_code
+from faultlens.clues import native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
-from faultlens.clues.sources import Use, sources_of
+from faultlens.clues.sources import sources_of
 
 
 class NullPointerPassed(BufferCause):
@@ -39,7 +39,7 @@ class NullPointerPassed(BufferCause):
             return self._view_of_nothing(case)
         if owner_of(case.native_stack[0]) == "python" or not native_code.died_in_called_function(case):
             return None
-        call, register = self._call(case, entry.function), accesses.passed_in(fault)
+        call, register = native_code.ctypes_call(case, entry.function), native_code.handed_in(case)
         if owner_of(entry) == "system":
             strength = STRONG  # libc uses what it is given
         elif call is not None and not call.maybe_null:
@@ -75,9 +75,3 @@ class NullPointerPassed(BufferCause):
             (f"address {case.fault.address or 0:#x} is null plus an offset" if case.fault else "", "siginfo"),
             fixes=(safe("check the address before making a view of it"),),
         )
-
-    def _call(self, case: Case, function: str) -> Use | None:
-        """The call in the sources, on the line that was being executed."""
-        line = case.location.line if case.location else None
-        calls = [use for use in sources_of(case.crash).calls if use.line == line]
-        return next((use for use in calls if use.name == function), next((use for use in calls if use.foreign), None))

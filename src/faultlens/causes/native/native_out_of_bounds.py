@@ -54,7 +54,7 @@ class NativeOutOfBounds(NativeCause):
             return None
         inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
         inside = inside and not accesses.is_wild(fault)
-        handed_in = native_code.died_in_called_function(case) and accesses.passed_in(fault)
+        handed_in = native_code.handed_in(case)
         far = accesses.is_hole(case.crash, address) and not accesses.is_near(case.crash, address)
         ran_off = ran_off or far or (_in_library(case, address) and not handed_in)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05

@@ -43,7 +43,7 @@ class NativeUnalignedAccess(NativeCause):
         found = accesses.misaligned(fault) if fault else None
         if frame is None or fault is None or found is None or found.address is None or fault.instruction is None:
             return None
-        from_python = native_code.died_in_called_function(case) and accesses.passed_in(fault)
+        from_python = native_code.handed_in(case)
         return self.blame(
             case,
             frame,

@@ -51,7 +51,7 @@ class NativeUseAfterFree(NativeCause):
             return None
         calls = bool(fault.instruction and fault.instruction.text.startswith(("call", "jmp")))
         strength = STRONG if freed else LIKELY if wild and calls else LIKELY - 0.1 if gone else POSSIBLE
-        if gone and not freed and native_code.died_in_called_function(case) and accesses.passed_in(fault):
+        if gone and not freed and native_code.handed_in(case):
             strength = POSSIBLE - 0.05  # Python handed the pointer in
         return self.blame(
             case,
