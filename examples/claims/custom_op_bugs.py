@@ -1,5 +1,5 @@
 """Claim: a bug in a custom op crashes in that op.
-Reality: half true. A heap overflow dies after the op has done its work, mostly inside malloc; a C++ exception is
+Reality: half true. A heap overflow dies after the op has done its work (SIGABRT or SIGSEGV); a C++ exception is
 SIGSEGV in libpython (called eagerly) or an abort (in a tf.function); use after free and a forgotten output are silent.
 """
 

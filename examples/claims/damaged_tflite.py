@@ -1,6 +1,6 @@
 """Claim: a damaged TensorFlow Lite model raises when it is loaded.
-Reality: half true. Given as bytes it is verified first; given as a path it is mapped and believed, so that about half
-of the damaged files die with SIGSEGV or SIGBUS, as does a good file that is cut off while it is mapped.
+Reality: half true. Given as bytes it is verified first; given as a path it is mapped and not verified, so that many
+damaged files die with SIGSEGV or SIGBUS, as does a good file that is cut off while it is mapped.
 """
 
 import os

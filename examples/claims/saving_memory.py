@@ -1,5 +1,5 @@
 """Claim: saving a SavedModel needs a lot of memory, a `.keras` or `.h5` file does not.
-Reality: reversed. SavedModel and checkpoints need a few MiB, `.keras` and `.h5` more than the whole model.
+Reality: reversed. SavedModel and checkpoints need a few MiB; `.keras` and `.h5` twice the largest variable or more.
 """
 
 from pathlib import Path

@@ -29,6 +29,7 @@ pytestmark = [
 class Claim:
     printed: tuple[str, ...]  # one regular expression for each line
     signals: tuple[str, ...] = ()  # what the processes of the program die by
+    places: tuple[str, ...] = ()  # functions or libraries in which some of them die
     watched: tuple[str, ...] = ()  # the lines under faultlens, where it makes a difference
 
 
@@ -92,6 +93,7 @@ SEEN = {
             r"forgotten_output_in_function: InternalError",
         ),
         ("SIGABRT", "SIGSEGV"),
+        ("PyErr_Occurred",),
     ),
     "damaged_data": Claim(
         (
@@ -125,7 +127,7 @@ SEEN = {
         ),
         ("SIGSEGV",),
         # Every thread gets an alternate stack from the agent, so that faulthandler can speak.
-        (r"usual_limit: .+", r"raised_limit: .+", r"small_stack: SIGSEGV; faulthandler spoke: True"),
+        watched=(r"usual_limit: .+", r"raised_limit: .+", r"small_stack: SIGSEGV; faulthandler spoke: True"),
     ),
     "fork_after_tensorflow": Claim(
         (r"fork before the first op: finished", r"waits on a futex: True", r"fork after it: still running")
@@ -140,6 +142,7 @@ SEEN = {
             r"memmap: SIGBUS",
         ),
         ("SIGBUS", "SIGSEGV"),
+        ("libhdf5",),
     ),
     "harmless": Claim(
         (r"reshape: \(1000, 10\)", r"gigantic: ResourceExhaustedError", r"lying_layer: saved", r"ragged: ValueError")
@@ -159,6 +162,7 @@ SEEN = {
             r"shared_memory_full: SIGBUS",
         ),
         ("SIGBUS", "SIGBUS", "SIGBUS"),
+        ("Eigen::",),
     ),
     "odd_arrays": Claim((*[r".+: right: True"] * 6, *[r".+: ValueError"] * 4, r"wrong shape: InvalidArgumentError")),
     "old_protobuf": Claim((r"protobuf 3.19.6: ImportError", r"protobuf [\d.]+: finished")),
@@ -217,7 +221,7 @@ def run_plainly(slug: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def plainly(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future]]:
-    """The programs of the selected tests, started two at a time, because importing TensorFlow takes most of the time."""
+    """The programs of the selected tests, started two at a time, because the import takes most of the time."""
     selected = [item for item in request.session.items if item.originalname == "test_the_claim_under_plain_python"]
     slugs = [item.callspec.params["slug"] for item in selected]
     with ThreadPoolExecutor(2) as pool:
@@ -242,6 +246,9 @@ def test_the_claim_under_faultlens(slug: str, run, tmp_path: Path) -> None:
     recorded = sorted(child.outcome.signal for child in done.died.children)
     assert all(recorded.count(name) >= SEEN[slug].signals.count(name) for name in SEEN[slug].signals), recorded
     assert {child.fault.signal for child in done.died.children if child.fault} >= set(SEEN[slug].signals)
+    frames = [frame for child in done.died.children for frame in child.crashed_thread.frames]
+    for place in SEEN[slug].places:
+        assert any(place in f"{frame.function} {frame.library}" for frame in frames), place
 
 
 def test_every_claim_has_its_row_and_its_test() -> None:
