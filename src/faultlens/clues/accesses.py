@@ -8,6 +8,7 @@ from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE, PAGE, mapping_at
 from faultlens.crash import Crash, Fault, MemoryOperand
 
 WIDEST = 64  # bytes one vector instruction reads at once
+_LONGEST_WALK = 1 << 32
 ARGUMENT_REGISTERS = ("rdi", "rsi", "rdx", "rcx")  # the first ones; compilers reuse the others at once
 _FULL = 1 << 64
 _HALF = 1 << 32
@@ -100,15 +101,26 @@ def started_inside(crash: Crash, fault: Fault) -> bool:
     return any(mapping is not None and "w" in mapping.permissions for mapping in writable)
 
 
-def passed_in(fault: Fault, arguments: int) -> str | None:
-    """The argument register that still holds the bad address (or the pointer it was computed from)."""
+def passed_in(crash: Crash, fault: Fault, arguments: int) -> str | None:
+    """The argument register that still holds the bad address, or the pointer it was computed from."""
     found, address = operand(fault), target(fault)
     if address is None:
         return None
+    names = ARGUMENT_REGISTERS[:arguments]
+    if address < NULL_PAGE:  # many registers are 0: only the one that was used counts
+        return next((name for name in names if found and name in found.registers), None)
     # Small numbers beside a real pointer are an index.
     values = [int(value) for value in found.registers.values()] if found else []
-    pointers = {value for value in (*values, address) if (value < NULL_PAGE) == (address < NULL_PAGE)}
-    return next((name for name in ARGUMENT_REGISTERS[:arguments] if fault.registers.get(name) in pointers), None)
+    pointers = {value for value in (*values, address) if value >= NULL_PAGE}
+    held = {name: int(fault.registers[name]) for name in names if name in fault.registers}
+    direct = next((name for name, value in held.items() if value in pointers), None)
+    return direct or next((name for name, value in held.items() if _walked_from(crash, value, address)), None)
+
+
+def _walked_from(crash: Crash, start: int, address: int) -> bool:
+    """The access went through a buffer that begins at `start`, and that memory is gone as well."""
+    gone = NULL_PAGE <= start < CANONICAL_TOP and mapping_at(crash, start) is None
+    return gone and 0 <= address - start < _LONGEST_WALK
 
 
 def cut_pointer(crash: Crash, fault: Fault) -> int | None:

@@ -122,7 +122,14 @@ def handed_in(case: Case) -> str | None:
         return None
     call = ctypes_call(case, entry.function)
     count = call.arguments if call and call.arguments is not None else len(accesses.ARGUMENT_REGISTERS)
-    return accesses.passed_in(case.fault, count)
+    return accesses.passed_in(case.crash, case.fault, count)
+
+
+def null_from_python(case: Case) -> bool:
+    """The null pointer was an argument, by its register or plainly in the sources."""
+    entry = called_by_ctypes(case)
+    call = ctypes_call(case, entry.function) if entry and died_in_called_function(case) else None
+    return handed_in(case) is not None or bool(call and call.null)
 
 
 def in_heap_code(case: Case) -> Frame | None:

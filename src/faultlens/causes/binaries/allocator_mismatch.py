@@ -54,7 +54,7 @@ class AllocatorMismatch(Cause):
             return None
         names = " and ".join(dict.fromkeys(short(path) for path in others)) or "glibc"
         return Finding(
-            strength=_strength(foreign, invalid, bool(others)),
+            strength=_strength(foreign, invalid, bool(others) or _freed_by_hand(case)),
             title=f"memory was freed through {names} that came from another allocator",
             evidence=evidence(
                 (one_line(foreign or invalid or "", 200), "stderr") if foreign or invalid else None,

@@ -6,6 +6,7 @@ from faultlens.causes.base import LIKELY, STRONG, Finding, consider, safe
 from faultlens.causes.buffers.base import BufferCause, carried_out, written
 from faultlens.clues import accesses
 from faultlens.clues.case import Case
+from faultlens.clues.frames import is_main
 from faultlens.clues.sources import sources_of
 
 
@@ -40,6 +41,8 @@ class BufferRace(BufferCause):
             return None
         changed = accesses.changed_meanwhile(case.crash, fault)
         releases = sources.released_by_thread if accesses.is_hole(case.crash, fault.address) else None
+        if accesses.is_hole(case.crash, fault.address) and _reads_on_thread(case):
+            releases = releases or sources.release
         views = sources.borrowed_view or sources.addressed_view or sources.release or sources.pointers
         if not changed and not (releases and views):
             return None
@@ -51,9 +54,15 @@ class BufferRace(BufferCause):
             if changed
             else (f"nothing is mapped at {fault.address:#x} any more", "memory map"),
             written(sources.threads, "starts a thread"),
-            written(sources.released_by_thread, "runs on another thread and gives memory back"),
+            written(releases, "gives memory back while other threads run"),
             fixes=(
                 safe("join the threads that use the buffer before it is released or resized"),
                 consider("hand a copy to the other thread, or hold a lock during use and release"),
             ),
         )
+
+
+def _reads_on_thread(case: Case) -> bool:
+    """A thread that the sources start was reading, and the main one went on."""
+    thread = case.crash.crashed_thread
+    return thread is not None and not is_main(thread, case.crash) and sources_of(case.crash).threads is not None

@@ -41,6 +41,8 @@ class DoubleFreeBuffer(BufferCause):
         strength = self._strength(case)
         if strength is None:
             return None
+        if said and not case.said(messages.DOUBLE_FREE) and len(sources.frees) < 2:
+            strength = min(strength, POSSIBLE)  # said of pointers that malloc never gave out
         frees = sources.frees
         return self.found(
             case,

@@ -47,7 +47,7 @@ class NullPointerPassed(BufferCause):
         elif call is not None and call.null:
             strength = STRONG
         else:
-            strength = LIKELY + 0.05 if register else POSSIBLE - 0.1
+            strength = LIKELY - 0.05 if register else POSSIBLE - 0.1
         return self.found(
             case,
             strength,

@@ -13,6 +13,7 @@ from faultlens.clues.limits import (
     requested_bytes,
     threads_refused,
 )
+from faultlens.diagnosis import Evidence
 
 NEARLY_USED = 0.85  # of the limit: what was refused need not be small
 _SETS_LIMIT = r"\bRLIMIT_AS\b"
@@ -43,10 +44,10 @@ class AddressSpaceLimit(Cause):
     headline = "The limit on the address space was reached"
 
     def examine(self, case: Case) -> Finding | None:
-        symptom = failed_allocation(case) or failed_thread(case)
+        budget = address_space(case.crash)
+        symptom = failed_allocation(case) or failed_thread(case) or _unchecked_null(case, budget)
         if symptom is None:
             return None
-        budget = address_space(case.crash)
         mention = case.mentions(_SETS_LIMIT)
         # Limits of a process that was only sampled may be older than the line that sets one.
         if budget is None and (mention is None or case.crash.method != "status"):
@@ -87,7 +88,16 @@ class AddressSpaceLimit(Cause):
         return None
 
 
+def _unchecked_null(case: Case, budget: Budget | None) -> Evidence | None:
+    """Code that does not look at what malloc returns uses a null pointer when no more can be had."""
+    if not case.is_null or budget is None or budget.used < NEARLY_USED * budget.limit:
+        return None
+    return Evidence(fact="a null pointer was used when hardly any address space was left", source="siginfo")
+
+
 def _strength(case: Case, budget: Budget | None) -> float:
+    if _unchecked_null(case, budget) and not failed_allocation(case):
+        return LIKELY
     if budget is None:
         return LIKELY + 0.05  # the limit itself was not seen
     memory = case.crash.machine.memory_total if case.crash.machine else None

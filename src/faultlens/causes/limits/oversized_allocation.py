@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.clues.case import Case
 from faultlens.clues.limits import address_space, failed_allocation, in_words, requested_bytes
 from faultlens.clues.messages import line_saying
@@ -76,8 +77,22 @@ def _absurd(case: Case) -> Evidence | None:
     """A size was refused as such: no limit is needed to explain that."""
     if case.thrown is not None and case.thrown.type in _TOO_LONG:
         return Evidence(fact=f"{case.thrown.type} was thrown: {case.thrown.message or ''}", source="C++ exceptions")
+    if size := _indexed_null(case):
+        fact = f"a null pointer was used with the size {size:#x}: memory of that size had been refused"
+        return Evidence(fact=fact, source="registers")
     line = line_saying(case.crash, _ABSURD) if case.signal == "SIGABRT" else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
+
+
+def _indexed_null(case: Case) -> int | None:
+    """The absurd size that was added to a null pointer, if that is how the address came about."""
+    instruction = case.fault.instruction if case.fault else None
+    for operand in instruction.operands if instruction else ():
+        values = sorted(int(value) for value in operand.registers.values())
+        # Larger than any address can be, so that it was no pointer; negative numbers are an index gone wrong.
+        if len(values) == 2 and values[0] < NULL_PAGE and CANONICAL_TOP <= values[1] < 1 << 63:
+            return values[1]
+    return None
 
 
 def _was_short(case: Case) -> bool:

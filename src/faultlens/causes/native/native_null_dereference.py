@@ -41,7 +41,7 @@ class NativeNullDereference(NativeCause):
             strength = LIKELY
         elif frame is not case.culprit:  # Python's or TensorFlow's code died below: it may have been given the null
             strength = POSSIBLE
-        elif native_code.handed_in(case):
+        elif native_code.null_from_python(case):
             strength = POSSIBLE  # the null may have come from Python
         else:
             # At exit, or after an exception, it is more often something else that was gone already.
