@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -36,7 +37,9 @@ def main() -> None:
     )
     report = make_report(reportfile.read(options.report).crash)
     terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
-    console.save_svg(str(options.picture), title=options.title, theme=CALM)
+    drawn = console.export_svg(title=options.title, theme=CALM)
+    # Rich names fonts on the network; a picture must do with those that are there.
+    options.picture.write_text(re.sub(r"@font-face\s*{[^}]*}\s*|<!--.*?-->\s*", "", drawn, flags=re.S))
 
 
 if __name__ == "__main__":

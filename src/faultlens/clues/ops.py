@@ -41,8 +41,8 @@ _CLASS_WORDS = (
 )
 # Kernel classes that are named otherwise than their op.
 _ALIASES = {
-    "MklConvCustomBackpropInput": "Conv3DBackpropInput",
-    "MklConvCustomBackpropFilter": "Conv3DBackpropFilter",
+    "MklConvCustomBackpropInput": "Conv2DBackpropInput",
+    "MklConvCustomBackpropFilter": "Conv2DBackpropFilter",
     "FusedResizeConv2DUsingGemm": "FusedPadConv2D",
     "UnigramSampler": "LearnedUnigramCandidateSampler",
 }
