@@ -30,7 +30,7 @@ def test_exit_codes(run, code: int) -> None:
 def test_terminating_signals(run, name: str) -> None:
     code = (
         "import os, signal\n"
-        "for s in (signal.SIGINT, signal.SIGPIPE): signal.signal(s, signal.SIG_DFL)\n"
+        "for s in (signal.SIGINT, signal.SIGPIPE, signal.SIGHUP): signal.signal(s, signal.SIG_DFL)\n"
         f"os.kill(os.getpid(), signal.{name})"
     )
     assert run(code).returncode == -signal.Signals[name]
@@ -86,6 +86,9 @@ class Terminal:
     def __init__(self, command: Sequence[str], cwd: Path) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
+            # What runs the tests may ignore these: nohup, a shell's background jobs.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP):
+                signal.signal(number, signal.SIG_DFL)
             os.chdir(cwd)
             os.execvp(command[0], list(command))
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))

@@ -29,7 +29,7 @@ def with_child(outcome: Outcome, program: Program, stderr: str = "") -> Crash:
     ("outcome", "program", "stderr", "explained"),
     [
         (Outcome(kind="ok", exit_code=0), OTHER, "", 1),  # it tried something, and survived it
-        (Outcome(kind="ok", exit_code=0), FORKED, "", 2),
+        (Outcome(kind="ok", exit_code=0), FORKED, "", 1),
         (Outcome(kind="exit", exit_code=3), SPAWNED, "", 2),
         (Outcome(kind="exit", exit_code=2), OTHER, "", 1),
         (Outcome(kind="exit", exit_code=139), OTHER, "", 2),

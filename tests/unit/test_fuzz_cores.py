@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-MUTATIONS = 1500
+MUTATIONS = 4000
 TRUNCATIONS = 300
 
 

@@ -17,7 +17,7 @@ from faultlens.errors import FaultlensError
 from faultlens.report import html, markdown, sarif
 
 ROOT = Path(__file__).parent.parent.parent
-MUTATIONS = 2000
+MUTATIONS = 3000
 
 
 @pytest.mark.parametrize("name", recorded.NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import stat
 import tokenize
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from faultlens.clues.frames import is_own
 from faultlens.clues.last_words import python_exception
 from faultlens.crash import Crash, Frame, Thread
 
-MAX_FILES = 8
+MAX_FILES = 16
 MAX_BYTES = 200_000
 
 
@@ -22,17 +23,38 @@ def with_sources(crash: Crash) -> Crash:
 
 
 def own_sources(crash: Crash) -> dict[str, str]:
-    """Path as the frames have it -> text. Files that changed since the program started are left out."""
+    """Path as the frames have it -> text. Files that changed since the program started are left out.
+
+    Modules of the user's own that these files import come along: what frees a buffer is often not on the stack."""
     started = (crash.time or 0.0) - (crash.seconds or 0.0)
-    found: dict[str, str] = {}
+    folder = Path(crash.program.directory or ".")
     on_stacks = [frame.file for frame in _frames(crash) if frame.file and is_own(frame)]
-    for path in dict.fromkeys(on_stacks or _scripts(crash)):
-        if len(found) == MAX_FILES:
-            break
-        text = _read(Path(crash.program.directory or ".", path), started)
+    waiting = list(dict.fromkeys(on_stacks or _scripts(crash)))
+    roots = {(folder / path).parent for path in waiting}
+    found: dict[str, str] = {}
+    while waiting and len(found) < MAX_FILES:
+        path = waiting.pop(0)
+        text = _read(folder / path, started) if path not in found else None
         if text is not None:
             found[path] = text
+            waiting += _imported(text, roots | {(folder / path).parent})
     return found
+
+
+def _imported(text: str, roots: Iterable[Path]) -> list[str]:
+    """The files of imported modules, as far as they lie beside the program."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [node.module or "", *(f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names)]
+    places = [root / f"{name.replace('.', '/')}.py" for name in names if name for root in roots]
+    return [str(place) for place in dict.fromkeys(places) if place.is_file()]
 
 
 def _scripts(crash: Crash) -> Iterable[str]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PR_SET_DUMPABLE = 4
 # Ends that people and schedulers bring about on purpose: one line is enough.
 ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
+SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside", "signal-raised-by-program"}
+SURE = 0.7
+MAX_CHILDREN_SHOWN = 3
 
 DESCRIPTION = """\
 Runs a program exactly as it would run without faultlens: same output, terminal, signals, exit status. When it
@@ -110,11 +113,14 @@ def _report(crash: Crash, arguments: argparse.Namespace) -> None:
     try:
         output.write_files(report, arguments)
     finally:  # a file that cannot be written does not cost the rest
-        _tell(report, arguments)
+        # A program that ended well needs no verdict, but its children that died do.
+        survived = crash.outcome.kind == "ok" and crash.children
+        for each in map(make_report, crash.children[:MAX_CHILDREN_SHOWN]) if survived else (report,):
+            _tell(each, arguments)
 
 
 def _tell(report: Report, arguments: argparse.Namespace) -> None:
-    if not (worth_telling(report.crash) or arguments.verbose):
+    if not (worth_telling(report) or arguments.verbose):
         return
     stored = None if arguments.no_save else output.save(report)
     if not arguments.quiet:
@@ -122,11 +128,16 @@ def _tell(report: Report, arguments: argparse.Namespace) -> None:
         output.render(report, sys.stderr, verbose=arguments.verbose, stored=stored)
 
 
-def worth_telling(crash: Crash) -> bool:
-    """Exit codes and Python exceptions speak for themselves; so do ends that somebody asked for."""
+def worth_telling(report: Report) -> bool:
+    """Exit codes and Python exceptions speak for themselves, unless there is more behind them than they say; so do
+    ends that somebody asked for."""
+    crash = report.crash
     if crash.children or crash.fault or crash.outcome.kind == "hang":
         return True
-    return crash.outcome.kind == "signal" and crash.outcome.signal not in ASKED_FOR
+    if crash.outcome.kind == "signal":
+        return crash.outcome.signal not in ASKED_FOR
+    best = report.diagnoses[0] if report.diagnoses else None
+    return best is not None and best.cause not in SPEAK_FOR_THEMSELVES and best.confidence >= SURE
 
 
 def end_like(status: int) -> None:

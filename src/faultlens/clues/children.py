@@ -17,12 +17,10 @@ _WORKER = "multiprocessing"  # in the command line of workers that were spawned,
 
 
 def made_it_fail(child: Crash, crash: Crash) -> bool:
-    """A worker's death is the program's failure even if it goes on; that of another command may be expected."""
-    if child.fault is None:
+    """A program that ended well has survived it, whatever it was; a worker's death explains a failure."""
+    if child.fault is None or crash.outcome.kind == "ok":
         return False
-    if is_worker(child, crash):
-        return True
-    return crash.outcome.kind != "ok" and (_passed_on(child, crash) or _told_of(crash))
+    return is_worker(child, crash) or _passed_on(child, crash) or _told_of(crash)
 
 
 def is_worker(child: Crash, crash: Crash) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import load
 
-from faultlens.crash import Address, CppException, Crash, Fault, Package, Thread
+from faultlens.crash import Address, CppException, Crash, Fault, Outcome, Package, Thread
 from faultlens.diagnose import diagnose
 from faultlens.diagnosis import Diagnosis
 
@@ -27,13 +27,19 @@ def fault_of(crash: Crash) -> Fault:
     return crash.fault
 
 
+def test_a_worker_that_made_the_program_fail() -> None:
+    crash = load("op_child_lstm")  # the program itself went on
+    assert diagnose(crash).diagnoses == ()
+    failed = first(replace(crash, outcome=Outcome(kind="exit", exit_code=1)))
+    assert (failed.cause, failed.op) == ("op-check-failed", "BlockLSTM")
+
+
 @pytest.mark.parametrize(
     ("name", "cause", "op"),
     [
         ("block_lstm_grad_seq_len", "op-check-failed", "BlockLSTMGradV2"),  # eager
         ("keras_fit_block_lstm", "op-check-failed", "BlockLSTM"),  # on a thread of TensorFlow's, below model.fit
         ("op_thread_all", "op-check-failed", "All"),  # below a thread of the program's
-        ("op_child_lstm", "op-check-failed", "BlockLSTM"),  # in a child
         ("parallel_concat_overflow", "op-check-failed", "ParallelConcat"),  # in a pass that rewrites the graph
         ("xla_tensor_list_overflow", "op-check-failed", "EmptyTensorList"),  # while it is translated for XLA
         ("threading_negative_parallelism", "op-check-failed", "set_intra_op_parallelism_threads"),  # no op at all

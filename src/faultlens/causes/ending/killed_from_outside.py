@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Cause, Finding, consider, evidence, safe
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, WEAK, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.limits import cpu_time_used_up, oom_kills
 from faultlens.clues.senders import ended_by, line_that_sends, sender
@@ -83,8 +83,8 @@ def _recorded(case: Case) -> Finding:
 
 
 def _without_record(case: Case, name: str) -> float:
-    # Without its sources it cannot be excluded that the program sent the signal to itself.
-    usual = STRONG if case.crash.sources and name != "SIGPIPE" else LIKELY + 0.05
+    # It cannot be excluded that the program sent the signal to itself, from code that is not among the sources.
+    usual = LIKELY + 0.05
     if name != "SIGKILL":
         return usual
     if oom_kills(case.crash):

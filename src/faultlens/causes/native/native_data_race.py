@@ -47,10 +47,11 @@ class NativeDataRace(NativeCause):
             or case.said(messages.DOUBLE_FREE)
             or absurd
             or accesses.is_wild(fault)
-            or accesses.changed_meanwhile(case.crash, fault)
         )
         unrelated = bool(accesses.misaligned(fault)) or case.said(messages.STACK_SMASHED)
         strength = STRONG + 0.02 if others else LIKELY + 0.1 if started else LIKELY + 0.05
+        if others and accesses.ran_off(case.crash, fault.address or 0):
+            strength = POSSIBLE  # it walked off the end of its own buffer: being in company proves nothing
         if unrelated or not damaged:
             strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
         return self.blame(
