@@ -5,13 +5,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from faultlens.crash import Crash
-from faultlens.diagnose import diagnose
 from faultlens.reportfile import Report
 
 
 def make_report(crash: Crash) -> Report:
     """The same for a live capture, a core file and a stored report, whose verdict is thus made anew."""
+    if crash.outcome.kind == "ok" and not crash.fault:
+        return Report(outcome=crash.outcome, crash=crash)  # nothing to explain: the catalogue need not be loaded
     try:
+        from faultlens.diagnose import diagnose
+
         found = diagnose(crash)
     except Exception as error:  # a rule that fails must not cost the report of the crash
         gap = f"diagnosis: it failed with {type(error).__name__}: {error}"
