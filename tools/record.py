@@ -28,7 +28,7 @@ MADE_UP = (
     (r"/tmp/run-\w+/tmp", "/tmp"),
     (r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/"),
     (r"/[\w./-]*?/faultlens/capture/agent/", "/home/ada/venv/lib/python3.11/site-packages/faultlens/capture/agent/"),
-    (r"/root/\.pyenv/versions/[\d.]+/", "/usr/local/"),
+    (r"/[\w./-]*?/\.pyenv/versions/[\d.]+/", "/usr/local/"),
     (r"/tmp/python-build[\w.-]*/Python-[\d.]+/", "/usr/src/python/"),
 )
 PACKAGES = {"tensorflow", "tensorflow_cpu", "keras", "numpy", "protobuf", "h5py", "torch", "ml_dtypes", "jax"}

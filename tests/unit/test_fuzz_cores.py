@@ -42,19 +42,22 @@ def test_the_untouched_core_is_read(core: bytes, tmp_path: Path) -> None:
 
 
 def test_mutated_cores_do_no_harm(core: bytes, tmp_path: Path) -> None:
-    for number in range(MUTATIONS):
-        fuzz.try_core(fuzz.mutate(core, random.Random(number)), tmp_path)
+    answers = [fuzz.try_core(fuzz.mutate(core, random.Random(number)), tmp_path) for number in range(MUTATIONS)]
+    assert 0 < answers.count("read") < MUTATIONS, "the mutations should neither spare nor break every core"
 
 
 def test_cores_truncated_anywhere_do_no_harm(core: bytes, tmp_path: Path) -> None:
     rng = random.Random(7)
     header_sizes = range(0, 512, 7)
-    for size in (*header_sizes, *(rng.randrange(len(core)) for _ in range(TRUNCATIONS))):
-        fuzz.try_core(core[:size], tmp_path)
+    sizes = (*header_sizes, *(rng.randrange(len(core)) for _ in range(TRUNCATIONS)))
+    answers = [fuzz.try_core(core[:size], tmp_path) for size in sizes]
+    assert all(answer != "read" for size, answer in zip(sizes, answers, strict=True) if size < 64)
 
 
 def test_mutated_reports_do_no_harm() -> None:
     reports = [path.read_bytes() for path in sorted(fuzz.RECORDED.glob("*.json"))]
+    answers = []
     for number in range(MUTATIONS):
         rng = random.Random(number)
-        fuzz.try_report(fuzz.mutate(rng.choice(reports), rng))
+        answers.append(fuzz.try_report(fuzz.mutate(rng.choice(reports), rng)))
+    assert 0 < answers.count("read") < MUTATIONS

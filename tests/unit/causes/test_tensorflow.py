@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from recorded_crashes import load
+from recorded_crashes import causes, first, load
 
 from faultlens.crash import Address, CppException, Crash, Fault, Outcome, Package, Thread
 from faultlens.diagnose import diagnose
-from faultlens.diagnosis import Diagnosis
-
-
-def first(crash: Crash) -> Diagnosis:
-    diagnosis = diagnose(crash).diagnoses[0]
-    assert len(diagnosis.evidence) >= 2
-    assert diagnosis.fixes
-    return diagnosis
-
-
-def causes(crash: Crash) -> list[str]:
-    return [diagnosis.cause for diagnosis in diagnose(crash).diagnoses]
 
 
 def fault_of(crash: Crash) -> Fault:
