@@ -80,6 +80,13 @@ def test_the_program_sees_the_actions_it_set(run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "handled\nalive\n", "")
 
 
+def test_a_signal_that_is_let_in_for_a_moment_only(run, call: Call) -> None:
+    """Emulators die so: everything blocked, the signal sent, and sigsuspend() to let it in."""
+    done = run(call("die_in_sigsuspend"))
+    assert done.returncode == -signal.SIGILL
+    assert done.died.fault.code == "SI_USER"
+
+
 def test_a_fault_that_heals_while_we_look_is_fatal_all_the_same(run) -> None:
     """Another process makes the truncated file whole again; without faultlens the program would be dead."""
     healer = "import time, os; time.sleep(0.25); os.truncate('data.bin', 1 << 16)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens import reporting
 from faultlens.crash import Crash
 from faultlens.reporting import make_report
 from hostile import hostile
@@ -28,7 +27,7 @@ def test_a_rule_that_fails_does_not_cost_the_report(monkeypatch: pytest.MonkeyPa
     def fail(_: Crash) -> None:
         raise ZeroDivisionError("in a rule")
 
-    monkeypatch.setattr(reporting, "diagnose", fail)
+    monkeypatch.setattr("faultlens.diagnose.diagnose", fail)
     crash = recorded.report("segv_in_custom_op").crash
     report = make_report(make_report(crash).crash)
     assert report.diagnoses == ()

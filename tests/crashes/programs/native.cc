@@ -122,6 +122,16 @@ EXPORT int mend_read_only_page() {
     return *(volatile int *)mended_page + faults_to_mend;
 }
 
+EXPORT void die_in_sigsuspend() {
+    sigset_t blocked, none;
+    sigfillset(&blocked);
+    sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    kill(getpid(), SIGILL);
+    sigemptyset(&none);
+    sigsuspend(&none);
+    _exit(5);
+}
+
 EXPORT void abort_with_check() {
     if (write(2, "F0000 00:00:00 shape.cc:12] Check failed: rank == 2 (3 vs. 2)\n", 62)) {}
     abort();

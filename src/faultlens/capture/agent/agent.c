@@ -306,6 +306,8 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     NEXT(sigaction)(signal_number, &action, NULL);
     last_info = *info;
     last_signal = signal_number;
+    /* It came in sigsuspend(), perhaps, and would be blocked again where the handler returns to. */
+    sigdelset(&context->uc_sigmask, signal_number);
     /* A breakpoint or a forbidden system call lies behind the program already: it would go on. */
     if (info->si_code <= 0 || signal_number == SIGTRAP || signal_number == SIGSYS) {
         send_again();

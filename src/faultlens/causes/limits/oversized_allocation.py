@@ -85,8 +85,12 @@ def _absurd(case: Case) -> Evidence | None:
 
 
 def _indexed_null(case: Case) -> int | None:
-    """The absurd size that was added to a null pointer, if that is how the address came about."""
-    instruction = case.fault.instruction if case.fault else None
+    """The absurd size that was added to a null pointer, if that is how the address came about.
+
+    Code that did not look at what it was given writes to it first; garbage is read as well."""
+    if case.fault is None or case.fault.access != "write" or case.owner not in ("tensorflow", "custom"):
+        return None
+    instruction = case.fault.instruction
     for operand in instruction.operands if instruction else ():
         values = sorted(int(value) for value in operand.registers.values())
         # Larger than any address can be, so that it was no pointer; negative numbers are an index gone wrong.
