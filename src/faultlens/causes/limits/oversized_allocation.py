@@ -112,6 +112,8 @@ def _strength(case: Case, wanted: int | None) -> float:
     if case.fault is None:  # an exception says so itself, and names the size
         total = case.crash.machine.memory_total if case.crash.machine else None
         return LIKELY - 0.05 if wanted and wanted > (total or 1 << 40) else POSSIBLE
+    if case.exception and _absurd(case) is None and case.thrown is None and case.termination is None:
+        return POSSIBLE - 0.1  # Python reported the refusal, and something else crashed later
     thrower = case.thrown.frames if case.thrown else case.native_stack
     # Code of the user's own that throws is the first thing to mend, whatever the size was.
     return LIKELY if first_owned(thrower, "custom") else STRONG
