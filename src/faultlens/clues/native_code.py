@@ -125,6 +125,11 @@ def handed_in(case: Case) -> str | None:
     return accesses.passed_in(case.crash, case.fault, count)
 
 
+def plain_name(function: str) -> str:
+    """The name people know: "__strlen_evex" is strlen, in the variant for this CPU."""
+    return re.sub(r"^_*([a-z]\w*?)_(?:evex|avx|sse|erms)\w*$", r"\1", function)
+
+
 def null_from_python(case: Case) -> bool:
     """The null pointer was an argument, by its register or plainly in the sources."""
     entry = called_by_ctypes(case)

@@ -51,8 +51,8 @@ class NullPointerPassed(BufferCause):
         return self.found(
             case,
             strength,
-            f"Python handed a null pointer to {entry.function}",
-            (f"{entry.function} was called directly by ctypes", "native stack"),
+            f"Python handed a null pointer to {native_code.plain_name(entry.function)}",
+            (f"{native_code.plain_name(entry.function)} was called directly by ctypes", "native stack"),
             (f"the argument in {register} is the null pointer that was used", "registers") if register else None,
             (f"{call.place}: an argument of {call.name} is null", "source") if call and call.null else None,
             fixes=(
