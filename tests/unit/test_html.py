@@ -116,7 +116,9 @@ def test_no_link_to_facts_that_are_not_there() -> None:
 @pytest.mark.parametrize("kind", ["ok", "exit", "hang", "exception", "signal"])
 def test_hardly_any_facts(kind: str) -> None:
     crash = Crash(outcome=Outcome(kind=kind), method="status")  # type: ignore[arg-type]
-    Page(html.page(Report(outcome=crash.outcome, crash=crash)))
+    text = html.page(Report(outcome=crash.outcome, crash=crash))
+    Page(text)  # every element is closed
+    assert "<h1" in text
 
 
 # ------------------------------------------------------------------------------------ hostile content

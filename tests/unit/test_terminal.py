@@ -182,6 +182,7 @@ def test_any_width(width: int) -> None:
     for name in recorded.NAMES:
         console = Console(file=io.StringIO(), width=width)
         terminal.render(recorded.report(name), verbose=True, console=console)
+        assert max(map(len, console.file.getvalue().splitlines())) >= min(width, 20)  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------------------------ hostile content
@@ -203,3 +204,5 @@ def test_hostile_content_on_any_stream(encoding: str) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     output.render(hostile(), stream, verbose=True)
     stream.flush()
+    shown = stream.buffer.getvalue()  # type: ignore[attr-defined]
+    assert b"SIGSEGV" in shown and b"\x1b" not in shown

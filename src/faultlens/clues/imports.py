@@ -45,13 +45,6 @@ def unresolved(case: Case) -> Unresolved | None:
     return None
 
 
-def said_line(case: Case, pattern: re.Pattern[str]) -> str | None:
-    """The last whole line, of glibc's message or of stderr, in which the pattern occurs."""
-    text = f"{case.crash.output.stderr or ''}\n{case.crash.abort_message or ''}"
-    matches = list(pattern.finditer(text))
-    return line_at(text, matches[-1]) if matches else None
-
-
 def line_at(text: str, match: re.Match[str]) -> str:
     end = text.find("\n", match.end())
     return text[text.rfind("\n", 0, match.start()) + 1 : end if end >= 0 else len(text)].strip()

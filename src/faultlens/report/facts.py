@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from faultlens.clues.addresses import mapping_at
 from faultlens.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
 from faultlens.report.quantities import count, duration, size
-from faultlens.report.words import mapping_at
 from faultlens.safe_text import one_line
 
 Pairs = list[tuple[str, str]]
@@ -32,7 +32,7 @@ def signal(fault: Fault) -> str:
 
 
 def faulting_mapping(fault: Fault, crash: Crash) -> str | None:
-    mapping = mapping_at(fault.address, crash) if fault.address is not None else None
+    mapping = mapping_at(crash, fault.address) if fault.address is not None else None
     if mapping is None:
         return None
     return f"{mapping.start!r}-{mapping.end!r} {mapping.permissions} {mapping.path or 'anonymous'}"

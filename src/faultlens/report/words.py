@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
+from faultlens.clues.addresses import mapping_at
 from faultlens.clues.frames import short_function
 from faultlens.clues.last_words import abort_reason
 from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
@@ -78,10 +79,6 @@ def memory_in_words(crash: Crash) -> str | None:
     """ "1.4 GiB anonymous of 1.5 GiB allowed by the cgroup, peak RSS 1.6 GiB, 34 threads, 120 files open"."""
     parts = [part for part in (_anonymous(crash), *_counts(crash)) if part]
     return ", ".join(parts) or None
-
-
-def mapping_at(address: int, crash: Crash) -> Mapping | None:
-    return next((mapping for mapping in crash.mappings if mapping.start <= address < mapping.end), None)
 
 
 # ---------------------------------------------------------------------------------------- sent signals
@@ -157,7 +154,7 @@ def _is_stack_overflow(fault: Fault, crash: Crash) -> bool:
         return False
     if not crash.mappings:
         return True
-    here = mapping_at(fault.address, crash)
+    here = mapping_at(crash, fault.address)
     if here and "w" in here.permissions:
         return False
     writable_above = [m.start for m in crash.mappings if m.start > fault.address and "w" in m.permissions]
@@ -168,7 +165,7 @@ def _jump(address: Address, crash: Crash) -> str:
     jump = f"jump to address {address!r}"
     if address < NULL_AREA:
         return f"{jump}: a call through a null pointer" if address == 0 else f"{jump}, which is not code"
-    mapping = mapping_at(address, crash)
+    mapping = mapping_at(crash, address)
     if mapping:
         return f"{jump}, which is not code but {_kind_of_memory(mapping)}"
     return f"{jump}, which is not code" + (": nothing is mapped there" if crash.mappings else "")
@@ -177,7 +174,7 @@ def _jump(address: Address, crash: Crash) -> str:
 def _bad_access(fault: Fault, address: Address, crash: Crash) -> str:
     operand = _operand(fault)
     through = _through(operand) if operand else ""
-    mapping = mapping_at(address, crash)
+    mapping = mapping_at(crash, address)
     if fault.code == "SEGV_ACCERR" and mapping:
         target = f"{_FROM[fault.access]} {_kind_of_memory(mapping)}"
         return f"{_access(fault)} {target}, at address {address!r}{through}"
@@ -254,7 +251,7 @@ def _bus_error(fault: Fault, crash: Crash) -> str:
         return f"the hardware reported a memory error{at}"
     if fault.address is None:
         return "a page of memory could not be supplied"
-    mapping = mapping_at(fault.address, crash)
+    mapping = mapping_at(crash, fault.address)
     if mapping is None or mapping.path is None or mapping.path.startswith("["):
         return f"the page{at} could not be supplied"
     return _lost_page(mapping, fault.address - mapping.start + mapping.offset, crash)

@@ -4,12 +4,12 @@ import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.imports import said_line
 from faultlens.clues.loader import allocators, short
-from faultlens.clues.messages import INVALID_FREE
+from faultlens.clues.messages import INVALID_FREE, line_saying
 from faultlens.safe_text import one_line
 
 # Other allocators than glibc's, when they are handed memory which is not theirs.
+_ENDINGS = ("SIGABRT", "SIGTRAP", "SIGSEGV", "SIGILL")  # how allocators give up
 _FOREIGN = re.compile(
     r"Attempt to free invalid pointer|mimalloc: (?:error|warning): [^\n]*(?:free|pointer)|alloc-dealloc-mismatch"
     r"|<jemalloc>: [^\n]*(?:invalid|size mismatch|not allocated)|Scudo ERROR: [^\n]*(?:dealloc|invalid chunk)"
@@ -47,7 +47,9 @@ class AllocatorMismatch(Cause):
         if not case.is_native_crash:
             return None
         others = allocators(case.crash)
-        foreign = said_line(case, _FOREIGN) if case.signal in ("SIGABRT", "SIGTRAP", "SIGSEGV", "SIGILL") else None
+        foreign = (
+            line_saying(case.crash, _FOREIGN) if case.signal in ("SIGABRT", "SIGTRAP", "SIGSEGV", "SIGILL") else None
+        )
         invalid = case.said(INVALID_FREE) if case.signal == "SIGABRT" else None
         inside = _inside(case, others)
         if not foreign and not inside and not (invalid and (others or _freed_by_hand(case))):

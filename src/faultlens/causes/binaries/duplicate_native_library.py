@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.imports import said_line
 from faultlens.clues.loader import copies, preloaded, short
+from faultlens.clues.messages import line_saying
 from faultlens.clues.owners import is_runtime, owner_of
 from faultlens.diagnosis import Fix
 from faultlens.safe_text import one_line
@@ -50,7 +50,7 @@ class DuplicateNativeLibrary(Cause):
     def examine(self, case: Case) -> Finding | None:
         if not case.is_native_crash or case.hits_stack_end:
             return None
-        said = said_line(case, _TWICE) if case.signal == "SIGABRT" else None
+        said = line_saying(case.crash, _TWICE) if case.signal == "SIGABRT" else None
         forced, double = _shadowing(case), _died_in_copy(case)
         if not (said or forced or double):
             return None

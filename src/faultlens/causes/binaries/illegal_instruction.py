@@ -5,7 +5,7 @@ import re
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.cpu import emulator, is_trap, missing_features
-from faultlens.clues.imports import said_line
+from faultlens.clues.messages import line_saying
 
 _GUARD = re.compile(r"compiled to use [^\n]* instructions, but these aren't available")
 _VECTOR_PREFIXES = ("c4", "c5", "62")  # VEX and EVEX: AVX and later
@@ -35,7 +35,7 @@ class IllegalInstruction(Cause):
     headline = "The code needs a CPU feature that this CPU lacks"
 
     def examine(self, case: Case) -> Finding | None:
-        guard = said_line(case, _GUARD) if case.signal in ("SIGABRT", "SIGILL") else None
+        guard = line_saying(case.crash, _GUARD) if case.signal in ("SIGABRT", "SIGILL") else None
         instruction = case.fault.instruction if case.fault and case.signal == "SIGILL" and not case.sent else None
         if guard is None and (instruction is None or is_trap(instruction)):
             return None

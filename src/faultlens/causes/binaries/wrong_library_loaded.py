@@ -4,8 +4,9 @@ import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.imports import Unresolved, final_text, said_line, unresolved
+from faultlens.clues.imports import Unresolved, final_text, unresolved
 from faultlens.clues.loader import preloaded, search_path, short, taken_from_search_path
+from faultlens.clues.messages import line_saying
 from faultlens.diagnosis import Fix
 from faultlens.safe_text import one_line
 
@@ -48,7 +49,7 @@ class WrongLibraryLoaded(Cause):
     def examine(self, case: Case) -> Finding | None:
         kind = case.crash.outcome.kind
         spoken = kind in ("exception", "exit") or case.signal in ("SIGABRT", "SIGSEGV")
-        compared = said_line(case, _COMPARED) if spoken else None
+        compared = line_saying(case.crash, _COMPARED) if spoken else None
         missing = unresolved(case) if kind == "exception" else None
         died = _died_in_taken(case)
         if not (compared or missing or died):
