@@ -212,6 +212,63 @@ class Sample(Record, frozen=True):
     threads: int | None = None
 
 
+# --------------------------------------------------------------------------------- inside TensorFlow
+
+
+class Tensor(Record, frozen=True):
+    """An input of a kernel, as it lay in memory."""
+
+    dtype: str  # "float32", "string", "resource"
+    shape: tuple[int, ...]
+    address: Address | None = None  # of its buffer
+    size: int | None = None  # of its buffer, in bytes
+    # Its contents, where they fit the limit and were not left out: plain values as raw little-endian bytes …
+    contents: bytes | None = None
+    strings: tuple[bytes, ...] | None = None  # … and strings one by one
+
+
+class Attribute(Record, frozen=True):
+    """An attribute of a node. Types are named as in dtypes, shapes are lists with -1 for an unknown dimension."""
+
+    kind: str  # "int", "float", "bool", "string", "type", "shape", "func", "list(int)", …; "other": value is None
+    value: Any = None
+
+
+class Kernel(Record, frozen=True):
+    """An op that was being computed (or its kernel being constructed) on some thread when the process stopped."""
+
+    op: str  # its type: "MatMul"
+    node: str  # its name in the graph; the type again for eager ops
+    thread: int
+    stage: Literal["compute", "construct"] = "compute"
+    inputs: tuple[Tensor | None, ...] = ()  # None: not set, or not to be read
+    attributes: dict[str, Attribute] = {}
+    kernel_class: str | None = None  # the C++ class of the kernel
+    function: str | None = None  # the graph function it belongs to, where known
+    written: Frame | None = None  # the line of the user's code that made the node
+    layer: str | None = None  # the Keras layer it belongs to
+    at_fault: bool = False  # it is the one that the crash (or the hang) is about
+
+
+class ProgressMark(Record, frozen=True):
+    seconds: float  # since the start of the program
+    kind: str  # "epoch", "train", "evaluate", "predict", "save", "saved", "trace", "end"
+    text: str = ""  # "epoch 3", the file saved to
+
+
+class Progress(Record, frozen=True):
+    """How far the program had come: the last marks it left. Epochs and steps are counted from 1."""
+
+    phase: str | None = None  # "train", "evaluate", "predict", "save", "data", "trace"
+    epoch: int | None = None
+    epochs: int | None = None
+    step: int | None = None  # of the epoch
+    steps: int | None = None
+    seconds_before: float | None = None  # from the last mark to the end
+    detail: str | None = None  # the file being saved
+    marks: tuple[ProgressMark, ...] = ()  # oldest first
+
+
 # -------------------------------------------------------------------------------- program and output
 
 
@@ -262,6 +319,8 @@ class Crash(Record, frozen=True):
     fault: Fault | None = None
     also_faulted: tuple[Fault, ...] = ()  # other threads that crashed at the same time
     threads: tuple[Thread, ...] = ()  # the crashed one first
+    kernels: tuple[Kernel, ...] = ()  # TensorFlow's ops in flight, the one at fault first
+    progress: Progress | None = None
     exceptions: tuple[CppException, ...] = ()  # latest first
     abort_message: str | None = None  # what glibc said before it aborted
     mappings: tuple[Mapping, ...] = ()

@@ -31,7 +31,8 @@ class Diagnosis(Record, frozen=True):
     code: str  # stable: "FL101"
     confidence: float
     title: str
-    location: Location | None = None
+    location: Location | None = None  # for an op of a graph: the line that wrote it
+    called_from: Location | None = None  # and then the line that called the function it is in
     op: str | None = None
     evidence: tuple[Evidence, ...] = ()
     fixes: tuple[Fix, ...] = ()
@@ -40,3 +41,14 @@ class Diagnosis(Record, frozen=True):
 class RuledOut(Record, frozen=True):
     cause: str
     because: str
+
+
+class Reproducer(Record, frozen=True):
+    """A small program that was seen to die as the reported one did."""
+
+    kind: Literal["op", "script"]  # a call of the op at fault, or the user's script reduced
+    script: str
+    files: dict[str, bytes] = {}  # arrays beside the script: name -> contents of the .npy file
+    runs: int = 0
+    same: int = 0  # of those runs, how many died the same way
+    signature: str = ""  # what "the same way" means: "SIGABRT in tensorflow::BlockLSTMOp::Compute"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from faultlens.crash import Crash, Outcome, address_schema, decode_address, encode_address
-from faultlens.diagnosis import Diagnosis, RuledOut
+from faultlens.diagnosis import Diagnosis, Reproducer, RuledOut
 from faultlens.errors import FaultlensError
 
 SCHEMA_VERSION = 1
@@ -20,6 +20,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     crash: Crash
     diagnoses: tuple[Diagnosis, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
+    reproducer: Reproducer | None = None
     schema: int = SCHEMA_VERSION
 
 
