@@ -63,6 +63,7 @@ def _scripts(crash: Crash) -> Iterable[str]:
 
 
 def _frames(crash: Crash) -> Iterable[Frame]:
+    yield from (kernel.written for kernel in crash.kernels if kernel.written)
     threads: list[Thread | None] = [crash.launching_thread, crash.crashed_thread, *crash.threads]
     for thread in threads:
         yield from (frame for frame in (thread.frames if thread else ()) if frame.kind == "python")

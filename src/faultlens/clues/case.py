@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from faultlens.clues import addresses, messages, ops
 from faultlens.clues.frames import is_own, user_frame, without_dying
+from faultlens.clues.kernels import in_words, kernel_at_fault
 from faultlens.clues.last_words import python_exception
 from faultlens.clues.messages import CheckFailure, Termination
 from faultlens.clues.owners import Owner, custom_libraries, owner_of
 from faultlens.clues.tracebacks import PythonException
-from faultlens.crash import CppException, Crash, Fault, Frame
+from faultlens.crash import CppException, Crash, Fault, Frame, Kernel
 from faultlens.diagnosis import Evidence, Location
 
 # An exception that was thrown longer ago than this was caught, and has nothing to do with the end.
@@ -143,7 +144,22 @@ class Case:
     # ------------------------------------------------------------------------------ the user's code
 
     @cached_property
+    def kernel(self) -> Kernel | None:
+        """The op in flight that the crash is about."""
+        return kernel_at_fault(self.crash)
+
+    @cached_property
     def location(self) -> Location | None:
+        """The line that wrote the op of a graph, else the line that was running."""
+        return location_of(self.kernel.written if self.kernel else None) or self.running
+
+    @cached_property
+    def called_from(self) -> Location | None:
+        """The line that was running, where the one to look at is another."""
+        return self.running if self.running != self.location else None
+
+    @cached_property
+    def running(self) -> Location | None:
         """The innermost line of the user's own code on the stack that launched the work."""
         frame = user_frame(self.crash)
         if frame is None and self.exception is not None:
@@ -178,6 +194,8 @@ class Case:
         if self.culprit:
             library = (self.culprit.library or "").rpartition("/")[2]
             facts.append(Evidence(fact=f"died in {ops.native_place(self.culprit)} of {library}", source="native stack"))
+        if self.kernel:
+            facts.append(Evidence(fact=in_words(self.kernel), source="kernels in flight"))
         return tuple(facts)
 
 

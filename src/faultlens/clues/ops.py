@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from faultlens.clues import traced
 from faultlens.clues.frames import is_own, short_function, user_frame
+from faultlens.clues.kernels import kernel_at_fault, user_op
 from faultlens.clues.last_words import python_exception
 from faultlens.clues.owners import owner_of
 from faultlens.crash import Crash, Frame, Thread
@@ -87,6 +88,9 @@ _PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!
 
 def op_at_fault(crash: Crash) -> str | None:
     """The most specific name that the facts give; None where no op is to be seen."""
+    in_flight = kernel_at_fault(crash)
+    if in_flight is not None and not _runs_others(in_flight.op):
+        return user_op(in_flight)
     crashed, launching = crash.crashed_thread, crash.launching_thread
     if crashed is None and launching is None:
         return _op_in_exception(crash)
