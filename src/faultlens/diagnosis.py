@@ -50,7 +50,7 @@ class Reproducer(Record, frozen=True):
 
     kind: Literal["op", "script"]  # a call of the op at fault, or the user's script reduced
     script: str
-    files: dict[str, bytes] = msgspec.field(default_factory=dict)  # arrays beside the script: name -> contents of the .npy file
+    files: dict[str, bytes] = msgspec.field(default_factory=dict)  # beside the script: name -> .npy contents
     runs: int = 0
     same: int = 0  # of those runs, how many died the same way
     signature: str = ""  # what "the same way" means: "SIGABRT in tensorflow::BlockLSTMOp::Compute"
