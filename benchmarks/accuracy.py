@@ -1,10 +1,11 @@
 """How often the verdict is right, and what other tools tell of the same crashes: writes docs/accuracy.md.
 
-    python benchmarks/accuracy.py CRASHLAB [--peers] [--results FILE]
+    python benchmarks/accuracy.py CRASHLAB [--peers] [--reproduce] [--results FILE --logs FOLDER]
 
 CRASHLAB is a collection of crash programs with the truth about each: cases/ID/{case.json, run.sh, …} and a program
-`score` that runs a tool over them and grades its reports. --results takes the file of an earlier run of `score`.
-With --peers, faulthandler, pystack and gdb are tried on the programs that die by a signal."""
+`score` that runs a tool over them and grades its reports. --results and --logs take those of an earlier run of `score`.
+With --reproduce, `faultlens repro` is tried on every crash that an op is to blame for; with --peers,
+faulthandler, pystack and gdb are tried on the programs that die by a signal."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from typing import Any
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "accuracy.md"
 PEERS = Path(__file__).parent / "peers.json"
+REPRODUCED = Path(__file__).parent / "reproduced.json"
 TOOL = f"{sys.executable} -m faultlens run --no-save --json {{report}} --timeout {{timeout}} --"
 GDB_EVERY = 6  # gdb takes a minute for each
 GRADES = {
@@ -39,20 +41,65 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("crashlab", type=Path)
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--logs", type=Path)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--reproduce", action="store_true")
     arguments = parser.parse_args()
     lab = arguments.crashlab.resolve()
     if arguments.peers:
         PEERS.write_text(json.dumps(try_peers(lab), indent=1) + "\n")
-    results = arguments.results or run_score(lab)
-    DOCUMENT.write_text(page(json.loads(results.read_text()), json.loads(PEERS.read_text()) if PEERS.exists() else {}))
+    results, logs = arguments.results, arguments.logs
+    if results is None:
+        results, logs = run_score(lab)
+    inside = look_inside(lab, logs) if logs else {}
+    if inside and arguments.reproduce:
+        REPRODUCED.write_text(json.dumps(reproduce(inside, logs), indent=1) + "\n")
+    known = [json.loads(path.read_text()) if path.exists() else {} for path in (PEERS, REPRODUCED)]
+    DOCUMENT.write_text(page(json.loads(results.read_text()), *known, inside))
     print(f"written: {DOCUMENT}")
 
 
-def run_score(lab: Path) -> Path:
-    results = Path(tempfile.mkdtemp()) / "results.json"
-    subprocess.run([lab / "score", "--tool", TOOL, "--out", results], check=True, cwd=lab)
-    return results
+def run_score(lab: Path) -> tuple[Path, Path]:
+    folder = Path(tempfile.mkdtemp())
+    results, logs = folder / "results.json", folder / "logs"
+    subprocess.run([lab / "score", "--tool", TOOL, "--out", results, "--logs", logs], check=True, cwd=lab)
+    return results, logs
+
+
+# --------------------------------------------------------------------------------- inside TensorFlow
+
+
+def look_inside(lab: Path, logs: Path) -> dict[str, Any]:
+    """For every crash with an op in its truth: was that op found in flight, and were all of its inputs read?"""
+    found = {}
+    for path in sorted(lab.glob("cases/*/case.json")):
+        case = json.loads(path.read_text())
+        report = logs / case["id"] / "report.json"
+        if not case["op"] or "signal:" not in str(case["outcome"]) or not report.exists():
+            continue
+        kernels = json.loads(report.read_text())["crash"].get("kernels", [])
+        kernel = next((kernel for kernel in kernels if kernel.get("at_fault")), None)
+        found[case["id"]] = {
+            "op": kernel and kernel["op"],
+            "inputs": bool(kernel) and all(tensor is not None for tensor in kernel.get("inputs", [])),
+            "line": bool(kernel and kernel.get("written")),
+        }
+    return found
+
+
+def reproduce(inside: dict[str, Any], logs: Path) -> dict[str, Any]:
+    """Lets `faultlens repro` try each of them; its exit code says whether the script dies the same way."""
+    tried = {}
+    for case in inside:
+        report = (logs / case / "report.json").resolve()
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "faultlens", "repro", report, "--yes", "--out", f"{folder}/repro"]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            script = Path(folder, "repro", "reproduce.py")
+            lines = len(script.read_text().splitlines()) if script.exists() else None
+        tried[case] = {"reproduces": done.returncode == 0, "lines": lines}
+        print(case, tried[case], (done.stderr or done.stdout).strip().splitlines()[-1:], flush=True)
+    return tried
 
 
 # ---------------------------------------------------------------------------------------------- peers
@@ -119,7 +166,7 @@ def judge(case: dict[str, Any], text: str, seconds: float) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- document
 
 
-def page(results: dict[str, Any], peers: dict[str, Any]) -> str:
+def page(results: dict[str, Any], peers: dict[str, Any], reproduced: dict[str, Any], inside: dict[str, Any]) -> str:
     summary, cases = results["summary"], results["cases"]
     wrong = [case for case in cases if case["grades"]["cause"] is False]
     sure = [case for case in wrong if (case["confidence"] or 0) > 0.8]
@@ -138,6 +185,8 @@ def page(results: dict[str, Any], peers: dict[str, Any]) -> str:
         "## Where it is wrong",
         "\n".join(f"- `{case['id']}`: said {case['said']}; truth: {case['causes'][0]}" for case in wrong) or "Nowhere.",
     ]
+    if inside:
+        parts += ["## Inside TensorFlow", inside_table(inside, reproduced)]
     if peers:
         parts += ["## Peers on the same crashes", peer_table(peers, cases)]
     return "\n\n".join(parts) + "\n"
@@ -156,6 +205,19 @@ def calibration(cases: list[dict[str, Any]]) -> str:
         share = f"{right / len(group):.0%}" if group else "–"
         rows.append(f"| {low:.2f} to {min(high, 1):.2f} | {len(group)} | {right} | {share} |")
     return "| confidence | verdicts | right | share |\n|---|---|---|---|\n" + "\n".join(rows)
+
+
+def inside_table(inside: dict[str, Any], reproduced: dict[str, Any]) -> str:
+    rows = {
+        "an op was found in flight": [each["op"] is not None for each in inside.values()],
+        "with dtype and shape of all its inputs": [each["inputs"] for each in inside.values()],
+        "`faultlens repro` wrote a script that dies the same way": [each["reproduces"] for each in reproduced.values()],
+    }
+    table = scores("", {name: {"right": sum(said), "of": len(said)} for name, said in rows.items() if said})
+    return (
+        "Of the crashes that an op or API is to blame for. Some have no op in flight: they happen in an API of "
+        f"Python's, while a graph is compiled, or in a destructor.\n\n{table}"
+    )
 
 
 def peer_table(peers: dict[str, Any], cases: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from rich.terminal_theme import TerminalTheme
 
 from faultlens import reportfile
 from faultlens.report import terminal
-from faultlens.reporting import make_report
+from faultlens.reporting import renewed
 
 CALM = TerminalTheme(
     background=(22, 24, 29),
@@ -35,7 +35,7 @@ def main() -> None:
     console = Console(
         file=io.StringIO(), record=True, width=options.width, force_terminal=True, color_system="truecolor"
     )
-    report = make_report(reportfile.read(options.report).crash)
+    report = renewed(reportfile.read(options.report))
     terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
     drawn = console.export_svg(title=options.title, theme=CALM)
     # Rich names fonts on the network; a picture must do with those that are there.

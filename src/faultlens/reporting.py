@@ -8,6 +8,11 @@ from faultlens.crash import Crash
 from faultlens.reportfile import Report
 
 
+def renewed(stored: Report) -> Report:
+    """A stored report with the verdict of today's rules."""
+    return replace(make_report(stored.crash), reproducer=stored.reproducer)
+
+
 def make_report(crash: Crash) -> Report:
     """The same for a live capture, a core file and a stored report, whose verdict is thus made anew."""
     if crash.outcome.kind == "ok" and not crash.fault:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import in_flight
 import recorded
+from faultlens.crash import ProgressMark
 from faultlens.report import html
 from faultlens.reportfile import Report
 from hostile import hostile
@@ -43,9 +47,10 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opener]:
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-@pytest.mark.parametrize("name", [*recorded.NAMES, "hostile"])
+@pytest.mark.parametrize("name", [*recorded.NAMES, "in flight", "hostile"])
 def test_it_fits_the_screen(opened: Opener, tmp_path: Path, name: str, viewport: dict[str, int]) -> None:
-    report = hostile() if name == "hostile" else recorded.report(name, with_sources=True)
+    made = {"in flight": in_flight.report(reproducer=in_flight.REPRODUCER), "hostile": hostile()}
+    report = made[name] if name in made else recorded.report(name, with_sources=True)
     page = opened(report, viewport=viewport)
     page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
     page.screenshot(path=tmp_path / f"{name}.png", full_page=name != "hostile")
@@ -101,6 +106,47 @@ def test_the_memory_timeline_is_drawn(opened: Opener) -> None:
         box = page.locator(part).bounding_box()
         assert box is not None and box["height"] > 50
     assert "death at 42.3 s" in page.inner_text("figure")
+
+
+def test_the_op_at_fault_is_open_and_the_others_folded(opened: Opener) -> None:
+    page = opened(in_flight.report())
+    page.click("nav a:text-is('In TensorFlow')")
+    fault, other = page.locator(".op.fault"), page.locator(".op:not(.fault)").first
+    assert fault.locator("text=model/gather/FastGather").is_visible()
+    assert fault.locator(".inputs tr").count() == len(in_flight.AT_FAULT.inputs)
+    assert not other.locator(".inputs").is_visible()
+    other.locator("summary").first.click()
+    assert other.locator(".inputs").is_visible()
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("number", [1, 4, 30, 300])
+def test_epochs_on_the_timeline_do_not_overlap(opened: Opener, number: int, viewport: dict[str, int]) -> None:
+    found = in_flight.report()
+    marks = tuple(
+        ProgressMark(seconds=0.5 + 41 * index / number, kind="epoch", text=f"epoch {index + 1}")
+        for index in range(number)
+    )
+    progress = replace(in_flight.PROGRESS, marks=marks)
+    page = opened(replace(found, crash=replace(found.crash, progress=progress)), viewport=viewport)
+    boxes = sorted((label.bounding_box() for label in page.locator(".ticks span").all()), key=lambda box: box["x"])
+    plot = page.locator(".plot").bounding_box()
+    assert boxes and plot
+    assert all(left["x"] + left["width"] < right["x"] for left, right in pairwise(boxes))
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= plot["x"] + plot["width"]
+    assert page.locator(".ticks span").first.inner_text() == "epoch 1"
+    lines = [line.bounding_box()["x"] for line in page.locator("svg .epoch").all()]
+    assert 1 <= len(lines) <= 40
+    assert boxes[0]["x"] == pytest.approx(lines[0], abs=1.5), "a label stands at its line"
+
+
+def test_a_save_is_shaded_where_it_was(opened: Opener) -> None:
+    page = opened(in_flight.report())
+    save, plot = page.locator("svg .save").bounding_box(), page.locator(".plot").bounding_box()
+    assert save and plot
+    assert (save["x"] - plot["x"]) / plot["width"] == pytest.approx(36.5 / 42.3, abs=0.02)
+    assert save["height"] == pytest.approx(plot["height"], abs=2)
+    assert "shaded: saving; the end came in step 1,204 (of 1,875) of epoch 4 (of 10)" in page.inner_text("figure")
 
 
 def brightness(colour: str) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import recorded
 from faultlens.crash import (
     Address,
+    Attribute,
     CppException,
     Crash,
     Fault,
     Frame,
     Instruction,
+    Kernel,
     Library,
     Limit,
     Mapping,
@@ -18,11 +20,14 @@ from faultlens.crash import (
     Output,
     Package,
     Program,
+    Progress,
+    ProgressMark,
     PythonInfo,
     Sample,
+    Tensor,
     Thread,
 )
-from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, RuledOut
+from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, Reproducer, RuledOut
 from faultlens.reportfile import Report
 
 EVIL = (
@@ -35,6 +40,48 @@ MARKUP = (
     "</style></title></pre>{{ 7*7 }}{% raw %}```\n```\n# heading\n![x](http://evil.example/y) [l](javascript:1)"
     " @someone #1 |`a|b` <!-- --> &lt; http://evil.example www.evil.example"
 )
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Thousands of ops with inputs that cannot be, of types that are not there, and attributes of any shape."""
+    endless: list[object] = []
+    for _ in range(200):
+        endless = [endless] * 9
+    inputs = (
+        Tensor(dtype=EVIL, shape=(10**4000, -(10**300), *range(1000)), contents=bytes(100)),
+        Tensor(dtype="float32", shape=(2**62, 2**62), contents=bytes(12)),
+        Tensor(dtype="bfloat16", shape=(1 << 20,), contents=bytes(2 << 20)),
+        Tensor(dtype="complex64", shape=(), contents=b"\xff" * 8),
+        Tensor(dtype="string", shape=(3,), strings=(EVIL.encode(errors="replace"), b"\xff\x1b[2J" * 9999, b"") * 9),
+        None,
+    )
+    attributes = {EVIL: Attribute(kind=EVIL, value=EVIL), MARKUP: Attribute(kind="func", value={MARKUP: endless})}
+    kernel = Kernel(
+        op=f"{EVIL}{MARKUP}",
+        node=MARKUP * 100,
+        thread=10**30,
+        stage="construct",
+        inputs=inputs * 50,
+        attributes=attributes | {str(number): Attribute(kind="int", value=number) for number in range(2000)},
+        kernel_class="C<" * 9999,
+        function=EVIL,
+        written=Frame(kind="python", function=MARKUP, file=EVIL, line=2**70),
+        layer=EVIL,
+        at_fault=True,
+    )
+    return (*[kernel] * 30, *[Kernel(op=MARKUP, node=EVIL, thread=-1)] * 3000)
+
+
+def progress() -> Progress:
+    kinds = ("epoch", "save", "epoch", "saved", EVIL)
+    marks = [
+        ProgressMark(seconds=seconds, kind=kind, text=EVIL)
+        for seconds in (float("nan"), float("inf"), -1e300, 0.5, 1e300)
+        for kind in kinds * 300
+    ]
+    return Progress(
+        phase=MARKUP, epoch=-(10**4000), epochs=0, step=2**70, seconds_before=1e300, detail=EVIL, marks=tuple(marks)
+    )
 
 
 def hostile() -> Report:
@@ -72,6 +119,8 @@ def hostile() -> Report:
             Thread(id=8, name="[bold]x[/bold]" + "y" * 1000),
             *(Thread(id=number, name=f"{MARKUP}{number}x", frames=stack * 20) for number in range(9, 300)),
         ),
+        kernels=kernels(),
+        progress=progress(),
         mappings=(Mapping(start=place, end=Address(0x2000), permissions="r--p", path=f"/data/{EVIL}"),),
         libraries=(Library(path=EVIL, start=place, build_id=EVIL),),
         abort_message=EVIL,
@@ -96,9 +145,20 @@ def hostile() -> Report:
         confidence=1e9,
         title=EVIL + MARKUP,
         location=Location(file=MARKUP, line=2**70, function=EVIL),
+        called_from=Location(file=EVIL, line=-1, function=MARKUP),
         op=MARKUP,
         evidence=(Evidence(fact=EVIL, source=EVIL), *[Evidence(fact=MARKUP, source=f"registers {MARKUP}")] * 200),
         fixes=(Fix(title=EVIL, detail=EVIL), Fix(title=MARKUP, detail=MARKUP * 500), *[Fix(title="x")] * 100),
     )
     ruled_out = (RuledOut(cause=EVIL, because=EVIL), *[RuledOut(cause=MARKUP, because=MARKUP)] * 300)
-    return Report(outcome=crash.outcome, crash=crash, diagnoses=(diagnosis,), ruled_out=ruled_out)
+    reproducer = Reproducer(
+        kind="op",
+        script=f"{MARKUP}\n{EVIL}\n\t``````\n" * 20,
+        files={MARKUP + str(number): bytes(10) for number in range(500)},
+        runs=-1,
+        same=10**300,
+        signature=EVIL,
+    )
+    return Report(
+        outcome=crash.outcome, crash=crash, diagnoses=(diagnosis,), ruled_out=ruled_out, reproducer=reproducer
+    )

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
+import in_flight
 import recorded
 from faultlens.crash import CgroupState, Crash, MachineState, MemoryUse, Outcome, Sample
 from faultlens.report import html
@@ -97,6 +98,8 @@ def test_verdict() -> None:
         ("/proc/PID/status", "memory"),
         ("/proc/PID/task", "threads"),
         ("time limit", "environment"),
+        ("kernels in flight", "tensorflow"),
+        ("traced graph", "tensorflow"),
         ("your source", "source"),
         ("wait status", "environment"),
         ("installed packages", "environment"),
@@ -105,7 +108,7 @@ def test_verdict() -> None:
     ],
 )
 def test_evidence_leads_to_its_facts(source: str, anchor: str | None) -> None:
-    every = ("source", "fault", "registers", "threads", "memory", "output", "files", "environment")
+    every = ("source", "tensorflow", "fault", "registers", "threads", "memory", "output", "files", "environment")
     assert html.anchor_of(source, every) == anchor
 
 
@@ -119,6 +122,47 @@ def test_hardly_any_facts(kind: str) -> None:
     text = html.page(Report(outcome=crash.outcome, crash=crash))
     Page(text)  # every element is closed
     assert "<h1" in text
+
+
+# ---------------------------------------------------------------------------------- inside TensorFlow
+
+
+def test_ops_in_flight() -> None:
+    text = html.page(in_flight.report(reproducer=in_flight.REPRODUCER))
+    said = re.sub(r"\s+", " ", Page(text).text)
+    for words in (
+        "train.py:14 in step, called from train.py:24",
+        "thread 'tf_Compute'; in step 1,204 (of 1,875) of epoch 4 (of 10), while training",
+        "called from train.py:24 in main",
+        "FastGather at fault",
+        "written attrain.py:14 in step",
+        "1int64 [12] = 7, 2, 1, 0, …, from 0 to 9",
+        "7, 2, 1, 0, 4, 1, 4, 9, 5, 9, 0, 6",
+        "3string [2] = 'digits', 'café \\x1b[31m'",
+        "MatMul model/dense_2/MatMul",
+        "contents of 3 inputs (121 bytes) are kept in this report; --no-contents leaves them out",
+        "reproduces 3 of 3, 6 lines: SIGSEGV in FastGatherOp<…>::Compute",
+        'fast = tf.load_op_library("./fast_gather.so")',
+        "input_0.npy1.4 KiB",
+        "shaded: saving; the end came in step 1,204",
+    ):
+        assert words in said
+    assert text.count('<details class="op fault" open>') == 1
+    assert text.count('<details class="op">') == 2
+    assert '<a href="#tensorflow">In TensorFlow</a>' in text
+
+
+def test_many_values_are_folded() -> None:
+    given = in_flight.numbers(*range(30), shape=(30,))
+    report = in_flight.report()
+    kernel = replace(in_flight.AT_FAULT, inputs=(given,))
+    text = html.page(replace(report, crash=replace(report.crash, kernels=(kernel,))))
+    assert re.search(r'<details><summary[^>]*>more values</summary><span class="value">0, 1, 2, .*, 29</span>', text)
+
+
+def test_without_ops_there_is_no_such_section() -> None:
+    text = html.page(recorded.diagnosed("segv_in_custom_op"))
+    assert "In TensorFlow" not in text and 'id="reproduce"' not in text
 
 
 # ------------------------------------------------------------------------------------ hostile content

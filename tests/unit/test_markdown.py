@@ -8,6 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
+import in_flight
 import recorded
 from faultlens.crash import Crash, Output
 from faultlens.report import markdown
@@ -29,6 +30,44 @@ def test_document() -> None:
         "```sh\nfaultlens run -- python train.py --epochs '<redacted>'\n```\n",
     ):
         assert part in text
+
+
+def test_op_at_fault_and_reproducer() -> None:
+    text = markdown.document(in_flight.report(reproducer=in_flight.REPRODUCER))
+    for part in (
+        "\nThe end came in step 1,204 (of 1,875) of epoch 4 (of 10), while training.\n",
+        "\nCalled from train.py:24 in main.\n",
+        "\n`FastGather`, node `model/gather/FastGather`, layer `gather`, kernel `FastGatherOp<float, long>`,"
+        " written at `train.py:14 in step`.\n",
+        "\n| 1 | int64 \\[12\\] | 7, 2, 1, 0, 4, 1, 4, 9, …, from 0 to 9 |\n",
+        "\n| 3 | string \\[2\\] |  |\n",  # texts may be private
+        "\nAttributes: `T` = `float32`, `shape` = `[-1, 10]`, `table` = `'digits'`, `validate` = `False`,",
+        "\nAlso in flight: MatMul, StatefulPartitionedCall.\n",
+        "\nContents of 3 inputs (121 bytes) are kept in the report file; `--no-contents` leaves them out.\n",
+        "\nReproduces 3 of 3, 6 lines: SIGSEGV in FastGatherOp\\<…\\>::Compute.\n",
+        f"\n```python\n{in_flight.SCRIPT}```\n",
+        "\nBeside it: `input_0.npy` (1.4 KiB).\n",
+    ):
+        assert part in text
+    assert "faultlens repro" not in text
+
+
+def test_without_a_reproducer_it_says_how_to_get_one() -> None:
+    text = markdown.document(in_flight.report())
+    assert "### Reproduce\n\n`faultlens repro` writes a small script that crashes the same way.\n" in text
+
+
+def test_a_script_keeps_its_indentation_and_its_fence() -> None:
+    script = 'if True:\n\tprint("""\n````\n""")\n'
+    text = markdown.document(in_flight.report(reproducer=replace(in_flight.REPRODUCER, script=script)))
+    assert '\n`````python\nif True:\n    print("""\n````\n""")\n`````\n' in text
+
+
+def test_a_long_script_is_left_out() -> None:
+    long = replace(in_flight.REPRODUCER, script="x = 1  # and so on\n" * 5000)
+    text = markdown.document(in_flight.report(reproducer=long))
+    assert "too long to stand here; `faultlens repro` writes it" in text
+    assert len(text) < 10_000
 
 
 @pytest.mark.parametrize("name", recorded.NAMES)

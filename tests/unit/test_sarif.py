@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
+import in_flight
 import recorded
 from faultlens.causes import catalogue
 from faultlens.crash import Outcome
@@ -22,6 +23,7 @@ LOCATION = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
+        "id": {"type": "integer", "minimum": 0},
         "message": MESSAGE,
         "logicalLocations": {"type": "array", "items": {"type": "object", "required": ["name"]}},
         "physicalLocation": {
@@ -81,6 +83,7 @@ STRUCTURE = {
                                 "kind": {"enum": ["notApplicable", "pass", "fail", "review", "open", "informational"]},
                                 "rank": {"type": "number", "minimum": 0, "maximum": 100},
                                 "locations": {"items": LOCATION},
+                                "relatedLocations": {"items": LOCATION},
                                 "stacks": {
                                     "items": {
                                         "required": ["frames"],
@@ -132,6 +135,16 @@ def test_verdict() -> None:
         "exitSignalName": "SIGSEGV",
         "exitCodeDescription": "",
     }
+
+
+def test_the_line_that_wrote_the_op_and_the_one_that_called_it() -> None:
+    first = written(in_flight.report())["results"][0]
+    assert first["locations"][0]["physicalLocation"]["region"]["startLine"] == 14
+    [caller] = first["relatedLocations"]
+    assert caller["physicalLocation"]["region"]["startLine"] == 24
+    assert caller["logicalLocations"][0]["name"] == "main"
+    assert caller["message"]["text"] == "called from here"
+    assert "relatedLocations" not in written(recorded.diagnosed("segv_in_custom_op"))["results"][0]
 
 
 def test_the_catalogue_is_the_rules() -> None:

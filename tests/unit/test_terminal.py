@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+import in_flight
 import recorded
 from faultlens.cli import output
 from faultlens.crash import Frame, Outcome, Thread
@@ -101,6 +102,100 @@ def test_ruled_out_causes_of_many_families_are_mentioned() -> None:
     others = tuple(RuledOut(cause=f"not-in-the-catalogue-{number}", because="a fact") for number in range(9))
     text = recorded.plain(replace(recorded.diagnosed("segv_in_custom_op"), ruled_out=others))
     assert re.findall(r"not-in-the-catalogue-(\d)", text) == ["0", "1", "2", "3", "4"]
+
+
+# ---------------------------------------------------------------------------------- inside TensorFlow
+
+
+def test_the_line_that_wrote_the_op_then_the_op_then_how_far_the_program_had_come() -> None:
+    parts = recorded.plain(in_flight.report(), stored=STORED).split("\n\n")
+    assert parts[1].startswith("      at  train.py:14  in step\n")
+    assert parts[1].endswith("\n          called from train.py:24  in main")
+    assert parts[2:4] == [
+        "      op  FastGather (node model/gather/FastGather, layer gather)\n"
+        "          inputs 0: float32 [32, 10] · 1: int64 [12] · 2: int64 [] = 0\n"
+        "                 3: string [2] · 4: not set · 5: resource []\n"
+        "          also in flight: MatMul, StatefulPartitionedCall",
+        "progress  in step 1,204 (of 1,875) of epoch 4 (of 10), while training",
+    ]
+    assert parts[-1].splitlines()[1:] == [
+        "          `faultlens show -v` tells everything that was recorded",
+        "          `faultlens repro` writes a small script that crashes the same way",
+        "          contents of 3 inputs (121 bytes) are kept in this report;",
+        "          `--no-contents` leaves them out",
+    ]
+
+
+def test_the_line_that_wrote_the_op_is_named_where_it_is_not_quoted() -> None:
+    report = in_flight.report()
+    unquoted = replace(report, crash=replace(report.crash, sources={}))
+    assert "\n      at  train.py:14  in step\n          called from train.py:24  in main\n" in recorded.plain(unquoted)
+    elsewhere = replace(report, diagnoses=())
+    assert "\n          written at train.py:14 in step\n" in recorded.plain(elsewhere)
+
+
+def test_verbose_shows_the_ops_in_flight() -> None:
+    text = recorded.plain(in_flight.report(reproducer=in_flight.REPRODUCER), verbose=True, stored=STORED)
+    assert (
+        "     ops  FastGather  at fault\n"
+        "            thread      thread 4251 'tf_Compute' (crashed)\n"
+        "            node        model/gather/FastGather\n"
+        "            function    __inference_step_412\n"
+        "            layer       gather\n"
+        "            written at  train.py:14 in step\n"
+        "            kernel      FastGatherOp<float, long>\n"
+        "            input 0     float32 [32, 10]\n"
+        "            input 1     int64 [12] = 7, 2, 1, 0, 4, 1, 4, 9, …, from 0 to 9\n"
+        "            input 2     int64 [] = 0\n"
+        "            input 3     string [2] = 'digits', 'café \\x1b[31m'\n"
+        "            input 4     not set\n"
+        "            input 5     resource []\n"
+        "            T = float32 · shape = [-1, 10] · table = 'digits' · validate = False\n"
+        "            _class = not read\n"
+        "\n"
+        "          MatMul  in flight\n"
+        "            thread   thread 4252 'tf_Compute'\n"
+    ) in text
+    assert re.search(r"    time  ▂.*\n +│1 +│2 +│3 +│4\n +anonymous memory .* at most 1.4 GiB;\n +│ epochs\n", text)
+    assert "\n   marks  2 s     trace train_function\n          5 s     epoch 1\n" in text
+    assert (
+        "   repro  reproduces 3 of 3, 6 lines: SIGSEGV in FastGatherOp<…>::Compute\n            import numpy as np\n"
+    ) in text
+    assert "faultlens repro" not in text
+
+
+def test_a_short_reproducer_is_shown_at_once() -> None:
+    text = recorded.plain(in_flight.report(reproducer=in_flight.REPRODUCER))
+    assert "\n            fast.fast_gather(logits, indices=[7], axis=0)\n" in text
+    long = replace(in_flight.REPRODUCER, script="x = 1\n" * 300)
+    assert "x = 1" not in recorded.plain(in_flight.report(reproducer=long))
+    assert "\n            … 100 more lines\n" in recorded.plain(in_flight.report(reproducer=long), verbose=True)
+
+
+def test_thousands_of_ops() -> None:
+    report = in_flight.report()
+    many = replace(report, crash=replace(report.crash, kernels=(in_flight.AT_FAULT, *[in_flight.BESIDE] * 5000)))
+    assert "also in flight: 5000 × MatMul" in recorded.plain(many)
+    assert "… and 4,951 more ops in flight" in recorded.plain(many, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("cause", "op_at_fault", "worth"),
+    [
+        ("op-check-failed", False, True),
+        ("dangling-buffer", False, True),
+        ("made-up-cause", True, True),
+        ("made-up-cause", False, False),
+        ("disk-full", False, False),
+    ],
+)
+def test_a_reproducer_is_offered_where_there_may_be_one(cause: str, op_at_fault: bool, worth: bool) -> None:
+    report = in_flight.report()
+    kernels = report.crash.kernels if op_at_fault else ()
+    found = replace(report.diagnoses[0], cause=cause)
+    report = replace(report, crash=replace(report.crash, kernels=kernels), diagnoses=(found,))
+    assert ("faultlens repro" in recorded.plain(report, stored=STORED)) is worth
+    assert "faultlens repro" not in recorded.plain(report), "there is nothing it could read"
 
 
 # ------------------------------------------------------------------------------------- source excerpt

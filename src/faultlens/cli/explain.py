@@ -23,6 +23,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser("explain", help="explain a core file", description=DESCRIPTION)
     parser.add_argument("core", metavar="CORE", help="the core file, or coredumpctl[:MATCH]")
     parser.add_argument("executable", nargs="?", metavar="EXE", type=Path, help="the program that dumped it")
+    parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
     parser.add_argument("--no-save", action="store_true", help="do not keep the report")
     output.add_arguments(parser)
     parser.set_defaults(handler=explain)
@@ -32,7 +33,7 @@ def explain(arguments: argparse.Namespace) -> int:
     from faultlens.capture.sources import with_sources
     from faultlens.reporting import make_report
 
-    crash = with_sources(_read(arguments.core, arguments.executable))
+    crash = with_sources(_read(arguments.core, arguments.executable, not arguments.no_contents))
     report = make_report(crash)
     stored = None if arguments.no_save else output.save(report)
     output.write_files(report, arguments)
@@ -41,11 +42,11 @@ def explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(core: str, executable: Path | None) -> Crash:
+def _read(core: str, executable: Path | None, contents: bool) -> Crash:
     from faultlens.capture.coredumpctl import fetched_core, is_coredumpctl
     from faultlens.capture.corefile import read_core
 
     if not is_coredumpctl(core):
-        return read_core(Path(core), executable)
+        return read_core(Path(core), executable, contents=contents)
     with fetched_core(core) as path:
-        return read_core(path, executable)
+        return read_core(path, executable, contents=contents)

@@ -52,6 +52,7 @@ def register(verbs: Any) -> None:
     )
     parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
     parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
+    parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
     parser.add_argument("--no-save", action="store_true", help="do not keep the report")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing of our own")
     output.add_arguments(parser)
@@ -97,6 +98,7 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         timeout=arguments.timeout,
         follow_children=not arguments.no_children,
         redact=not arguments.unredacted,
+        contents=not arguments.no_contents,
     )
 
 

@@ -30,11 +30,11 @@ def show(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(arguments.json)
     from faultlens import reportfile
-    from faultlens.reporting import make_report
+    from faultlens.reporting import renewed
     from faultlens.store import folder
 
     path = folder.find(arguments.report)
-    report = make_report(reportfile.read(path).crash)
+    report = renewed(reportfile.read(path))
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=path)
@@ -57,9 +57,9 @@ def _list(json_target: str | None) -> int:
 def _print(entries: list[Entry]) -> None:
     from rich.text import Text
 
+    from faultlens.home import home
     from faultlens.report.page import QUIET, print_line, words, wrap
     from faultlens.report.quantities import moment
-    from faultlens.store.folder import home
 
     console = output.console(sys.stdout)
     if not entries:

@@ -10,6 +10,7 @@ from faultlens.knowledge.op_names import registered
 # Rewritten ops carry the name of the one that the user wrote: "_MklNativeConv2D", "_FusedMatMul".
 _REWRITTEN = re.compile(r"^_(?:Mkl)?(?:Native|Eager)?(?:Fused)?(?=[A-Z])")
 _INPUTS_SHOWN = 6
+_DIMENSIONS_SHOWN = 8
 
 
 def kernel_at_fault(crash: Crash) -> Kernel | None:
@@ -31,4 +32,7 @@ def in_words(kernel: Kernel) -> str:
 
 
 def tensor_in_words(tensor: Tensor | None) -> str:
-    return f"{tensor.dtype} {list(tensor.shape)}" if tensor else "(not set)"
+    if tensor is None:
+        return "(not set)"
+    shown = ", ".join(map(str, tensor.shape[:_DIMENSIONS_SHOWN]))
+    return f"{tensor.dtype} [{shown}{', …' if len(tensor.shape) > _DIMENSIONS_SHOWN else ''}]"

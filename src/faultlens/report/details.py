@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from faultlens.crash import Crash, Fault
+from faultlens.crash import Crash, Fault, Kernel, Sample
 from faultlens.report import facts
-from faultlens.report.page import PATH_LIMIT, QUIET, Section, fixed, pairs, unbroken, words
+from faultlens.report.kernels import attributes_of, facts_of, inputs_of
+from faultlens.report.page import OWN, PATH_LIMIT, QUIET, Section, fixed, flow, pairs, unbroken, words
+from faultlens.report.progress import epochs, last_marks
 from faultlens.report.quantities import count, duration, size
-from faultlens.report.sparkline import sparkline
+from faultlens.report.sparkline import column_of, sparkline, ticks
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words
 from faultlens.safe_text import last_lines
@@ -18,6 +21,9 @@ from faultlens.safe_text import last_lines
 _REGISTER_WIDTH = 27
 _OUTPUT_LINES = 40
 _THREADS = 100
+_KERNELS, _INPUTS, _ATTRIBUTES, _VALUES = 50, 40, 60, 8
+_MARKS = 12
+_INDENT = 2
 
 
 def sections(crash: Crash, width: int) -> Iterator[Section]:
@@ -27,6 +33,10 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
         yield Section("register", _registers(crash.fault, width))
     for fault in crash.also_faulted:
         yield Section("also", [words(f"thread {fault.thread}: {fault_in_words(fault, crash)}")])
+    for index, kernel in enumerate(crash.kernels[:_KERNELS]):
+        yield Section("ops" if index == 0 else "", _kernel(kernel, crash, width))
+    if len(crash.kernels) > _KERNELS:
+        yield Section("", [words(f"… and {count(len(crash.kernels) - _KERNELS, 'more op')} in flight", QUIET)])
     for index, thread in enumerate(crash.threads[:_THREADS]):
         yield Section("threads" if index == 0 else "", whole_stack(thread, crash))
     if len(crash.threads) > _THREADS:
@@ -36,6 +46,7 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     yield Section("library", _libraries(crash))
     yield Section("usage", pairs(facts.usage(crash), width))
     yield Section("time", _timeline(crash, width))
+    yield Section("marks", pairs(last_marks(crash.progress, _MARKS), width))
     yield Section("limits", pairs(facts.limits(crash), width))
     yield Section("cgroup", pairs(facts.cgroup(crash.cgroup_before, crash.cgroup), width))
     yield Section("machine", pairs(facts.machine(crash), width))
@@ -60,6 +71,20 @@ def _registers(fault: Fault, width: int) -> list[Text]:
     return [unbroken(words("  ".join(row))) for row in rows]
 
 
+def _kernel(kernel: Kernel, crash: Crash, width: int) -> list[Text]:
+    mark = words("  at fault" if kernel.at_fault else "  in flight", QUIET)
+    known = facts_of(kernel, crash)
+    for given in inputs_of(kernel, _INPUTS, _VALUES):
+        known.append((f"input {given.number}", given.words + (f" = {given.values}" if given.values else "")))
+    if len(kernel.inputs) > _INPUTS:
+        known.append(("", f"… and {count(len(kernel.inputs) - _INPUTS, 'more input')}"))
+    attributes = [f"{name} = {value}" for name, value in attributes_of(kernel, _ATTRIBUTES)]
+    if len(kernel.attributes) > _ATTRIBUTES:
+        attributes.append(f"… and {count(len(kernel.attributes) - _ATTRIBUTES, 'more attribute')}")
+    rows = [*pairs(known, width), *flow(attributes, width - _INDENT)]
+    return [Text.assemble(words(kernel.op, OWN, 120), mark), *(unbroken(Text(" " * _INDENT), row) for row in rows)]
+
+
 def _libraries(crash: Crash) -> list[Text]:
     return [
         unbroken(words(library.path, limit=PATH_LIMIT), words(f"  {library.build_id or ''}", QUIET))
@@ -74,7 +99,19 @@ def _timeline(crash: Crash, width: int) -> list[Text]:
     values = [sample.rss_anonymous or 0 for sample in samples]
     span = duration(samples[-1].seconds - samples[0].seconds)
     course = f"from {size(values[0])} to {size(values[-1])}, at most {size(max(values))}"
-    return [fixed(words(sparkline(values, width))), words(f"anonymous memory over {span}: {course}", QUIET)]
+    bars = fixed(words(sparkline(values, width)))
+    begun = _epochs(crash, samples, width)
+    below = [fixed(words(begun, QUIET))] if begun else []
+    marks = "; │ epochs" if begun else ""
+    return [bars, *below, words(f"anonymous memory over {span}: {course}{marks}", QUIET)]
+
+
+def _epochs(crash: Crash, samples: Sequence[Sample], width: int) -> str:
+    """Where on the bars the epochs began."""
+    times = [sample.seconds for sample in samples]
+    found = [epoch for epoch in epochs(crash.progress) if times[0] <= epoch.start <= times[-1]]
+    places = {column_of(bisect_left(times, epoch.start), len(times), width): epoch.number for epoch in found}
+    return ticks(list(places.items()), min(width, len(times)))
 
 
 def _packages(crash: Crash) -> list[Text]:

@@ -52,9 +52,14 @@ def program_name(crash: Crash) -> str:
 
 
 def place(frame: Frame, crash: Crash) -> str:
-    """ "train.py:37 (step)", with the path as the user would type it."""
+    """ "train.py:37 (step)"."""
+    return f"{line_of(frame, crash)} ({one_line(frame.function, 80)})"
+
+
+def line_of(frame: Frame, crash: Crash) -> str:
+    """ "train.py:37", with the path as the user would type it."""
     line = f":{frame.line}" if frame.line is not None else ""
-    return f"{short_path(frame.file or '?', crash)}{line} ({one_line(frame.function, 80)})"
+    return f"{short_path(frame.file or '?', crash)}{line}"
 
 
 def short_path(path: str, crash: Crash) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,16 +13,20 @@ from markupsafe import Markup
 from faultlens import __version__
 from faultlens.causes import find
 from faultlens.clues.frames import Fold, fold, fold_in_words, is_kernel, is_own, without_dying
-from faultlens.crash import Crash, Frame, Thread
+from faultlens.crash import Crash, Frame, Kernel, Thread
 from faultlens.diagnosis import Diagnosis, Evidence, Fix
 from faultlens.report import facts
-from faultlens.report.headline import headline, kind_of_end, program_name, short_path
+from faultlens.report.headline import headline, kind_of_end, line_of, program_name, short_path
 from faultlens.report.inline import Run, runs
+from faultlens.report.kernels import Input, attributes_of, contents_in_words, facts_of, inputs_of
+from faultlens.report.progress import progress_in_words
 from faultlens.report.quantities import count, duration, moment
+from faultlens.report.reproducer import arrays, reproducer_in_words, script_lines
+from faultlens.report.some import Some, some
 from faultlens.report.source import SourceLine, excerpt
 from faultlens.report.threads import frame_place, function_name, kind_of_name, shown_threads, thread_in_words
 from faultlens.report.timeline_chart import chart
-from faultlens.report.verdict import certainty, is_unknown, pointed_at, subject, sure, tempting, verdict
+from faultlens.report.verdict import called_from, certainty, is_unknown, pointed_at, subject, sure, tempting, verdict
 from faultlens.report.words import fault_in_words, memory_in_words
 from faultlens.reportfile import Report
 from faultlens.safe_text import last_lines, one_line
@@ -36,11 +39,15 @@ _FRAMES, _FRAMES_OF_OTHERS, _GROUPS, _IDS = 150, 40, 40, 12
 _OUTPUT_LINES, _LINE = 80, 400
 _ROWS = 200  # of any table
 _EXCEPTIONS = 20
+_KERNELS, _INPUTS, _ATTRIBUTES = 20, 40, 60
+_VALUES, _FIRST_VALUES = 64, 4  # of an input: in the fold, and beside its type
+_SCRIPT_LINES = 400
 
 # Where on the page the facts are that evidence was read from, by words in the name of its source.
 _ANCHORS = tuple(
     (re.compile(pattern, re.I), anchor)
     for pattern, anchor in (
+        (r"kernels? in flight|\bops? in flight|\bgraph\b|\btraced?\b|\bprogress\b", "tensorflow"),
         (r"register", "registers"),
         (r"traceback|python exception", "output"),
         (r"stack|thread|frame|symbol|gil\b|process state|/task", "threads"),
@@ -59,16 +66,6 @@ _ANCHORS = tuple(
         ),
     )
 )
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Some(Generic[T]):
-    """The first of many things, and how many more there are."""
-
-    shown: tuple[T, ...]
-    more: int
 
 
 class Proof(NamedTuple):
@@ -103,6 +100,17 @@ class Folded(NamedTuple):
     calls: tuple[Call, ...]
 
 
+class Op(NamedTuple):
+    """An op in flight."""
+
+    name: str
+    aside: str
+    at_fault: bool
+    facts: facts.Pairs
+    inputs: Some[tuple[Input, str]]  # with more of its values, where there are more
+    attributes: Some[tuple[str, str]]
+
+
 class Stack(NamedTuple):
     title: str
     rows: tuple[Call | Folded, ...]
@@ -135,29 +143,35 @@ def _view(report: Report) -> dict[str, Any]:
     crash = subject(report)
     found = verdict(report)
     source = _source(report)
-    sections = _sections(crash, source is not None)
+    sections = _sections(report, source is not None)
     return {
         "version": __version__,
         "kind": kind_of_end(crash),
         "happened": headline(report.crash),
         "program": program_name(crash),
         "when": moment(crash.time),
+        "progress": progress_in_words(crash.progress) or "",
         "lasted": duration(crash.seconds) if crash.seconds is not None and crash.seconds >= 0 else "",
-        "verdict": _verdict(found, crash, sections) if found else None,
-        "rivals": _some([_rival(other) for other in report.diagnoses[1:]], _RIVALS),
+        "verdict": _verdict(report, found, sections) if found else None,
+        "rivals": some([_rival(other) for other in report.diagnoses[1:]], _RIVALS),
         "ruled_out": _ruled_out(report),
         "source": source,
         "crash": crash,
         "sections": sections,
+        "reproducer": _reproducer(report),
+        "contents": runs(contents_in_words(report.crash) or "", _TEXT),
         **_facts(crash),
     }
 
 
-def _sections(crash: Crash, has_source: bool) -> dict[str, str]:
+def _sections(report: Report, has_source: bool) -> dict[str, str]:
     """The sections of facts that this page has: anchor and title."""
+    crash = subject(report)
     output = crash.output
     present = {
         "source": ("Source", has_source),
+        "tensorflow": ("In TensorFlow", bool(crash.kernels or progress_in_words(crash.progress))),
+        "reproduce": ("Reproduce", report.reproducer is not None),
         "fault": ("Fault", crash.fault is not None),
         "registers": ("Registers", bool(crash.fault and crash.fault.registers)),
         "threads": ("Threads", bool(crash.threads)),
@@ -172,9 +186,11 @@ def _sections(crash: Crash, has_source: bool) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- the verdict
 
 
-def _verdict(found: Diagnosis, crash: Crash, sections: dict[str, str]) -> dict[str, Any]:
+def _verdict(report: Report, found: Diagnosis, sections: dict[str, str]) -> dict[str, Any]:
+    crash = subject(report)
     cause = find(found.cause)
     location = found.location
+    caller = called_from(report)
     return {
         "code": one_line(found.code, 12),
         "cause": one_line(found.cause, 60),
@@ -185,9 +201,11 @@ def _verdict(found: Diagnosis, crash: Crash, sections: dict[str, str]) -> dict[s
         "percent": f"{certainty(found):.0%}",
         "location": f"{short_path(location.file, crash)}:{location.line}" if location else "",
         "function": location.function if location else "",
+        "caller": line_of(caller, crash) if caller else "",
+        "calling": caller.function if caller else "",
         "op": found.op or "",
-        "evidence": _some([_proof(item, sections) for item in found.evidence], _EVIDENCE),
-        "fixes": _some([_remedy(fix) for fix in found.fixes], _FIXES),
+        "evidence": some([_proof(item, sections) for item in found.evidence], _EVIDENCE),
+        "fixes": some([_remedy(fix) for fix in found.fixes], _FIXES),
         "headline": cause.headline if cause else "",
         "explanation": _prose(cause.explanation) if cause else "",
     }
@@ -258,14 +276,16 @@ def _facts(crash: Crash) -> dict[str, Any]:
     return {
         "fault": fault_in_words(fault, crash) if fault else "",
         "fault_facts": _fault_facts(crash),
-        "also_faulted": _some([(f.thread, fault_in_words(f, crash)) for f in crash.also_faulted], 10),
-        "registers": _some([(name, f"{value:#018x}") for name, value in registers.items()], 64),
+        "also_faulted": some([(f.thread, fault_in_words(f, crash)) for f in crash.also_faulted], 10),
+        "registers": some([(name, f"{value:#018x}") for name, value in registers.items()], 64),
+        "ops": [_op(kernel, crash) for kernel in crash.kernels[:_KERNELS]],
+        "more_ops": len(crash.kernels) - _KERNELS,
         "stacks": [_stack(thread, crash) for thread in shown_threads(crash)],
         "other_stacks": _other_stacks(crash),
         "memory": memory_in_words(crash) or "",
         "chart": chart(crash),
         "memory_tables": [
-            (title, _some(rows, _ROWS))
+            (title, some(rows, _ROWS))
             for title, rows in (
                 ("Use", facts.usage(crash)),
                 ("Control group", facts.cgroup(crash.cgroup_before, crash.cgroup)),
@@ -274,16 +294,16 @@ def _facts(crash: Crash) -> dict[str, Any]:
             if rows
         ],
         "outputs": _outputs(crash),
-        "thrown": _some([facts.thrown(exception) for exception in crash.exceptions], _EXCEPTIONS),
-        "files": _some([(file.path, facts.file_state(file)) for file in crash.files], 50),
+        "thrown": some([facts.thrown(exception) for exception in crash.exceptions], _EXCEPTIONS),
+        "files": some([(file.path, facts.file_state(file)) for file in crash.files], 50),
         "mappings": facts.mappings(crash),
-        "libraries": _some([(library.path, library.build_id or "") for library in crash.libraries], _ROWS),
+        "libraries": some([(library.path, library.build_id or "") for library in crash.libraries], _ROWS),
         "program_facts": facts.program(crash),
         "machine_facts": facts.machine(crash),
-        "packages": _some(facts.packages(crash), _ROWS),
-        "environment": _some(facts.environment(crash), _ROWS),
-        "children": _some([headline(child) for child in crash.children], 20),
-        "gaps": _some(crash.gaps, 30),
+        "packages": some(facts.packages(crash), _ROWS),
+        "environment": some(facts.environment(crash), _ROWS),
+        "children": some([headline(child) for child in crash.children], 20),
+        "gaps": some(crash.gaps, 30),
     }
 
 
@@ -305,6 +325,37 @@ def _outputs(crash: Crash) -> list[tuple[str, Some[str]]]:
             earlier = (text or "").count("\n") + 1 - len(lines) if len(lines) > _OUTPUT_LINES else 0
             tails.append((name, Some(tuple(lines[-_OUTPUT_LINES:]), earlier)))
     return tails
+
+
+# ------------------------------------------------------------------------------------ inside TensorFlow
+
+
+def _op(kernel: Kernel, crash: Crash) -> Op:
+    node = one_line(kernel.node, 120)
+    return Op(
+        name=one_line(kernel.op, 120),
+        aside=node if node != kernel.op else "",
+        at_fault=kernel.at_fault,
+        facts=facts_of(kernel, crash),
+        inputs=Some(_inputs(kernel), len(kernel.inputs) - _INPUTS),
+        attributes=Some(tuple(attributes_of(kernel, _ATTRIBUTES)), len(kernel.attributes) - _ATTRIBUTES),
+    )
+
+
+def _inputs(kernel: Kernel) -> tuple[tuple[Input, str], ...]:
+    briefly, fully = (inputs_of(kernel, _INPUTS, most) for most in (_FIRST_VALUES, _VALUES))
+    return tuple((one, more.values if more != one else "") for one, more in zip(briefly, fully, strict=True))
+
+
+def _reproducer(report: Report) -> dict[str, Any] | None:
+    found = report.reproducer
+    if found is None:
+        return None
+    return {
+        "words": reproducer_in_words(found),
+        "script": some(script_lines(found), _SCRIPT_LINES),
+        "files": some(arrays(found), _ROWS),
+    }
 
 
 # ------------------------------------------------------------------------------------------- the threads
@@ -363,8 +414,3 @@ def _calls(frames: Iterable[Frame], crash: Crash) -> tuple[Call, ...]:
 
 def _call(frame: Frame, crash: Crash) -> Call:
     return Call(function_name(frame), frame_place(frame, crash), is_own(frame), is_kernel(frame))
-
-
-def _some(things: Iterable[T], most: int) -> Some[T]:
-    kept = tuple(things)
-    return Some(kept[:most], max(len(kept) - most, 0))

@@ -8,15 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from faultlens.clues.frames import Fold, fold, fold_in_words, without_dying
+from faultlens.clues.kernels import kernel_at_fault
 from faultlens.clues.last_words import last_words
-from faultlens.crash import Crash, Thread
-from faultlens.diagnosis import Diagnosis
+from faultlens.crash import Crash, Kernel, Thread
+from faultlens.diagnosis import Diagnosis, Reproducer
 from faultlens.redaction import hide_values, redact_command
 from faultlens.report.headline import headline, short_path
 from faultlens.report.inline import Run, runs
+from faultlens.report.kernels import (
+    attributes_of,
+    contents_in_words,
+    inputs_of,
+    line_in_words,
+    others_in_words,
+)
+from faultlens.report.progress import progress_in_words
+from faultlens.report.reproducer import HINT, arrays, reproducer_in_words, script_lines, worth_reproducing
 from faultlens.report.source import excerpt
 from faultlens.report.threads import frame_place, function_name, shown_threads, thread_in_words
-from faultlens.report.verdict import is_unknown, pointed_at, subject, sure, tempting, verdict
+from faultlens.report.verdict import called_from, is_unknown, pointed_at, subject, sure, tempting, verdict
 from faultlens.report.words import fault_in_words
 from faultlens.reportfile import Report
 from faultlens.safe_text import last_lines, one_line
@@ -27,6 +37,8 @@ _FRAMES = 100  # before folding
 _STACK_ROWS = 40
 _WORDS, _TRACEBACK_LINES = 10, 30
 _FUNCTION_WIDTH = 44
+_INPUTS, _VALUES, _ATTRIBUTES = 24, 8, 30
+_SCRIPT = 20_000  # characters; GitHub takes 65,536 in all
 
 # Packages a maintainer asks for first.
 _ASKED_FOR = re.compile(
@@ -60,12 +72,13 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     yield from _what_happened(report, crash)
     yield from _source(report, crash)
+    yield from _in_tensorflow(report, crash)
     if found:
         yield from _verdict(report, found)
     yield from _stacks(crash)
     yield from _output(crash)
     yield from _versions(crash)
-    yield from _reproduce(crash)
+    yield from _reproduce(report, crash)
 
 
 def _what_happened(report: Report, crash: Crash) -> Iterator[str]:
@@ -77,6 +90,8 @@ def _what_happened(report: Report, crash: Crash) -> Iterator[str]:
     found = verdict(report)
     if found and found.op:
         yield f"The op: `{_code(found.op, 80)}`."
+    if progress := progress_in_words(crash.progress):
+        yield f"The end came {_sentence(progress)}."
     yield ""
 
 
@@ -93,6 +108,54 @@ def _source(report: Report, crash: Crash) -> Iterator[str]:
         [f"{marks[line.number == frame.line]} {line.number:>{digits}} | {one_line(line.text)}" for line in lines],
         "python",
     )
+    if caller := called_from(report):
+        yield f"Called from {_sentence(line_in_words(caller, crash))}."
+        yield ""
+
+
+def _in_tensorflow(report: Report, crash: Crash) -> Iterator[str]:
+    kernel, others = kernel_at_fault(crash), others_in_words(crash)
+    if kernel is None and others is None:
+        return
+    yield "### In TensorFlow"
+    yield ""
+    if kernel:
+        yield from _kernel(kernel, crash)
+    if others:
+        yield _sentence(others[0].upper() + others[1:]) + "."
+        yield ""
+    if kept := contents_in_words(report.crash, "the report file"):
+        yield _sentence(kept[0].upper() + kept[1:]) + "."
+        yield ""
+
+
+def _kernel(kernel: Kernel, crash: Crash) -> Iterator[str]:
+    facts = [
+        ("node", kernel.node if kernel.node != kernel.op else ""),
+        ("layer", kernel.layer or ""),
+        ("kernel", kernel.kernel_class or ""),
+        ("written at", line_in_words(kernel.written, crash) if kernel.written else ""),
+    ]
+    told = [f"`{_code(kernel.op, 120)}`", *(f"{name} `{_code(value, 200)}`" for name, value in facts if value)]
+    yield ", ".join(told) + (", whose kernel was being constructed." if kernel.stage == "construct" else ".")
+    yield ""
+    if kernel.inputs:
+        yield "| input | type and shape | values |"
+        yield "|---|---|---|"
+        for given in inputs_of(kernel, _INPUTS, _VALUES):
+            tensor = kernel.inputs[given.number]
+            # Bug reports are read by everybody: numbers may be told, texts may be private.
+            values = given.values if tensor and tensor.strings is None else ""
+            yield f"| {given.number} | {_sentence(given.words)} | {_sentence(values)} |"
+        if len(kernel.inputs) > _INPUTS:
+            yield f"| … | {len(kernel.inputs) - _INPUTS} more | |"
+        yield ""
+    attributes = [f"`{_code(name, 80)}` = `{_code(value, 160)}`" for name, value in attributes_of(kernel, _ATTRIBUTES)]
+    if len(kernel.attributes) > _ATTRIBUTES:
+        attributes.append(f"… {len(kernel.attributes) - _ATTRIBUTES} more")
+    if attributes:
+        yield f"Attributes: {', '.join(attributes)}."
+        yield ""
 
 
 def _verdict(report: Report, found: Diagnosis) -> Iterator[str]:
@@ -165,14 +228,37 @@ def _versions(crash: Crash) -> Iterator[str]:
     yield ""
 
 
-def _reproduce(crash: Crash) -> Iterator[str]:
+def _reproduce(report: Report, crash: Crash) -> Iterator[str]:
     command = redact_command(crash.program.command)
-    if not command:
+    if not (command or report.reproducer):
         return
     yield "### Reproduce"
     yield ""
-    words = (PurePosixPath(command[0]).name or command[0], *command[1:])
-    yield from _fenced([one_line(f"faultlens run -- {shlex.join(words)}", 1000)], "sh")
+    if report.reproducer:
+        yield from _reproducer(report.reproducer)
+    elif worth_reproducing(report):
+        yield f"{HINT}."
+        yield ""
+    if command:
+        words = (PurePosixPath(command[0]).name or command[0], *command[1:])
+        yield from _fenced([one_line(f"faultlens run -- {shlex.join(words)}", 1000)], "sh")
+
+
+def _reproducer(found: Reproducer) -> Iterator[str]:
+    told = reproducer_in_words(found)
+    yield _sentence(told[0].upper() + told[1:]) + "."
+    yield ""
+    lines = script_lines(found)
+    if sum(map(len, lines)) > _SCRIPT:
+        yield "The script is too long to stand here; `faultlens repro` writes it."
+        yield ""
+        return
+    yield from _fenced(lines, "python")
+    if beside := arrays(found):
+        files = [f"`{_code(name, 120)}` ({amount})" for name, amount in beside[:_INPUTS]]
+        more = [f"… {len(beside) - _INPUTS} more"] if len(beside) > _INPUTS else []
+        yield "Beside it: " + ", ".join([*files, *more]) + "."
+        yield ""
 
 
 # ------------------------------------------------------------------------------------------ the dialect

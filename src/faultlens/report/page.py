@@ -17,6 +17,7 @@ GAP = 2
 _NARROWEST = 30
 _LONGEST_LEAD = 12
 _MARK = "· "
+_BETWEEN = " · "
 PATH_LIMIT = 4096
 
 # The few styles there are.
@@ -109,6 +110,19 @@ def items(rows: Sequence[Text], width: int) -> list[Text]:
     """The rows as a list: a mark before each, further lines indented under the first."""
     marked = (Text.assemble((_MARK, QUIET), row) for row in rows)
     return [unbroken(line) for row in marked for line in wrap(row, width, len(_MARK))]
+
+
+def flow(pieces: Sequence[str], width: int, lead: str = "") -> list[Text]:
+    """Pieces side by side with a mark between them, broken between pieces only, further rows under the first."""
+    rows: list[str] = []
+    room = width - len(lead)
+    for piece in map(one_line, pieces):
+        if rows and cell_len(rows[-1]) + len(_BETWEEN) + cell_len(piece) <= room:
+            rows[-1] += _BETWEEN + piece
+        else:
+            rows.append(piece)
+    shown = [words(row, limit=PATH_LIMIT) for row in rows]
+    return [unbroken(Text(" " * len(lead) if index else lead, QUIET), row) for index, row in enumerate(shown)]
 
 
 def _lines(row: Text, width: int) -> list[Text]:

@@ -99,6 +99,9 @@ def _result(report: Report, rank: int, rules: dict[str, int]) -> Json:
     if diagnosis.location:
         where = _location(frame_at(diagnosis.location, crash), crash)
         result["locations"] = [where]
+    if diagnosis.called_from:
+        caller = _location(frame_at(diagnosis.called_from, crash), crash)
+        result["relatedLocations"] = [caller | {"id": 1, "message": {"text": "called from here"}}]
     if rank == 0 and (stacks := _stacks(crash)):
         result["stacks"] = stacks
     return result

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 _BARS = "▁▂▃▄▅▆▇█"
+_TICK = "│"
+_DENSEST = 3  # columns a tick needs, or the row is a fence
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
@@ -17,3 +19,22 @@ def sparkline(values: Sequence[int], width: int) -> str:
     heights = [max(values[start:end]) for start, end in pairwise(edges)]
     highest = max(heights) or 1
     return "".join(_BARS[min(height * len(_BARS) // (highest + 1), len(_BARS) - 1)] for height in heights)
+
+
+def column_of(index: int, length: int, width: int) -> int:
+    """The bar in which the value of this index is."""
+    columns = max(min(width, length), 1)
+    return min(((index + 1) * columns - 1) // max(length, 1), columns - 1)
+
+
+def ticks(places: Sequence[tuple[int, str]], width: int) -> str:
+    """A row of ticks to go below the bars, each with its label where there is room; none when they stand too close."""
+    if not places or len(places) * _DENSEST > width:
+        return ""
+    row = [" "] * width
+    ordered = sorted(places)
+    for (column, label), (following, _) in pairwise([*ordered, (width + 1, "")]):
+        row[column] = _TICK
+        if column + 1 + len(label) < following:
+            row[column + 1 : column + 1 + len(label)] = label
+    return "".join(row)

@@ -12,19 +12,17 @@ from faultlens.causes import find
 from faultlens.clues.last_words import abort_reason, last_words
 from faultlens.crash import CppException, Crash
 from faultlens.diagnosis import Diagnosis
-from faultlens.report import details
+from faultlens.report import details, place
 from faultlens.report.facts import thrown
-from faultlens.report.headline import headline, kind_of_end, memory_kill, no_memory_kill, short_path
+from faultlens.report.headline import headline, kind_of_end, memory_kill, no_memory_kill
+from faultlens.report.kernels import contents_in_words
 from faultlens.report.page import (
     ALARM,
-    GUTTER,
-    OWN,
     PATH_LIMIT,
     QUIET,
     WARNING,
     Section,
     body_width,
-    fixed,
     items,
     print_section,
     print_title,
@@ -33,18 +31,26 @@ from faultlens.report.page import (
     wrap,
 )
 from faultlens.report.quantities import count
-from faultlens.report.source import SourceLine, excerpt
+from faultlens.report.reproducer import HINT, reproducer_in_words, script_lines, worth_reproducing
 from faultlens.report.threads import other_threads, shown_threads, stack
-from faultlens.report.verdict import is_unknown, pointed_at, subject, sure, tempting, thrown_at_the_end, verdict
+from faultlens.report.verdict import (
+    is_unknown,
+    subject,
+    sure,
+    tempting,
+    thrown_at_the_end,
+    verdict,
+)
 from faultlens.report.words import fault_in_words, memory_in_words
 from faultlens.reportfile import Report
-from faultlens.safe_text import one_line
+from faultlens.safe_text import ELLIPSIS, one_line
 
 _EXCEPTIONS_SHOWN = 3
 _EVIDENCE_SHOWN = 12
 _FIXES_SHOWN = 6
 _RULED_OUT_SHOWN = 5
 _RIVALS_SHOWN = 2
+_SCRIPT_LINES, _SHORT_SCRIPT = 200, 12
 _KINDS = {
     "crash": ALARM,
     "killed": ALARM,
@@ -65,7 +71,7 @@ def render(report: Report, *, verbose: bool = False, console: Console, stored: P
     if found is None:
         print_title(console, kind, _KINDS[kind], headline(report.crash))
         proof = Section("because", _killed(crash))
-        opening = [Section("fault", _fault(crash)), proof, Section("at", _source(report))]
+        opening = [Section("fault", _fault(crash)), proof, *place.sections(report, width)]
     else:
         level = "error" if _KINDS[kind] == ALARM else "warning"
         print_title(
@@ -81,12 +87,13 @@ def render(report: Report, *, verbose: bool = False, console: Console, stored: P
     for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash)):
         print_section(console, section)
     print_section(console, Section("missing", [words(gap, QUIET) for gap in crash.gaps]))
-    print_section(console, Section("report", [*_stored(stored), *_hints(found, verbose or stored is None)]))
+    print_section(console, Section("repro", _reproducer(report, verbose)))
+    print_section(console, Section("report", [*_stored(stored), *_hints(report, verbose, stored is not None)]))
 
 
 def _verdict(report: Report, found: Diagnosis, width: int) -> Iterator[Section]:
     """The user's line, the proof, what to change, and what it was not."""
-    yield Section("at", _source(report))
+    yield from place.sections(report, width)
     proof = [
         Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in found.evidence[:_EVIDENCE_SHOWN]
     ]
@@ -145,33 +152,6 @@ def _killed(crash: Crash) -> list[Text]:
     return [words(proof)] if proof else []
 
 
-def _source(report: Report) -> list[Text]:
-    crash = subject(report)
-    frame = pointed_at(report)
-    if frame is None:
-        return []
-    lines = excerpt(frame, crash)
-    if not lines:
-        return []
-    where = f"{short_path(frame.file or '', crash)}:{frame.line}"
-    digits = len(str(lines[-1].number))
-    rows = [unbroken(words(where, OWN), words(f"  in {frame.function}", QUIET))]
-    for line in lines:
-        rows += _source_rows(line, line.number == frame.line, digits)
-    return rows
-
-
-def _source_rows(line: SourceLine, failing: bool, digits: int) -> list[Text]:
-    mark = Text("▶ " if failing else "  ", ALARM)
-    gutter = Text(f"{line.number:>{digits}} │ ", GUTTER)
-    rows = [fixed(mark, gutter, words(line.text, OWN if failing else QUIET))]
-    if line.underline:
-        start, end = line.underline
-        gutter = Text(" " * (digits + 3) + "│ ", GUTTER)
-        rows.append(fixed(gutter, Text(" " * start + "^" * (end - start), ALARM)))
-    return rows
-
-
 def _said(crash: Crash) -> list[Text]:
     if crash.outcome.kind == "exception":
         return []  # its traceback is the last thing on the screen, and the title repeats the message
@@ -193,10 +173,28 @@ def _stored(stored: Path | None) -> list[Text]:
     return [unbroken(words(shown, limit=PATH_LIMIT))]
 
 
-def _hints(found: Diagnosis | None, all_told: bool) -> list[Text]:
+def _reproducer(report: Report, verbose: bool) -> list[Text]:
+    found = report.reproducer
+    if found is None:
+        return []
+    rows = [words(reproducer_in_words(found))]
+    lines = script_lines(found)
+    if verbose or len(lines) <= _SHORT_SCRIPT:
+        rows += [unbroken(Text("  "), words(line, limit=PATH_LIMIT)) for line in lines[:_SCRIPT_LINES]]
+        if len(lines) > _SCRIPT_LINES:
+            rows.append(words(f"  {ELLIPSIS} {count(len(lines) - _SCRIPT_LINES, 'more line')}", QUIET))
+    return rows
+
+
+def _hints(report: Report, verbose: bool, stored: bool) -> list[Text]:
     hints = []
+    found = verdict(report)
     if found and find(found.code):
         hints.append(f"`faultlens causes {found.code}` explains this cause")
-    if not all_told:
+    if stored and not verbose:
         hints.append("`faultlens show -v` tells everything that was recorded")
+    if stored and worth_reproducing(report):
+        hints.append(HINT)
+    if contents := contents_in_words(report.crash):
+        hints.append(contents)
     return [words(hint, QUIET) for hint in hints]

@@ -1,4 +1,4 @@
-"""The memory timeline as a drawing: a curve, the limit, the moment of death, in units of the drawing."""
+"""The memory timeline as a drawing: a curve, the limit, epochs, saves, the moment of death; in units of the drawing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from faultlens.crash import Crash
+from faultlens.report.progress import epochs, saves
 from faultlens.report.quantities import duration, size
 
 WIDTH, HEIGHT = 1000, 240
@@ -16,6 +17,10 @@ _HEADROOM = 1.12
 # A limit further above the curve than this would press it to the ground; it is told in words then.
 _LIMIT_IN_SIGHT = 4.0
 _LARGEST = float(1 << 60)
+_MOST_EPOCHS, _MOST_SAVES = 40, 40
+_NARROWEST_SPAN = 3
+# Room for a label, as a share of a drawing on a phone: there must be no overlap even there.
+_LETTER, _LABEL_GAP = 0.022, 0.015
 
 
 class Mark(NamedTuple):
@@ -26,6 +31,22 @@ class Mark(NamedTuple):
     label: str
 
 
+class Tick(NamedTuple):
+    """A line from top to bottom; its label stands below, where there is room."""
+
+    at: str  # percent from the left
+    x: str
+    label: str
+
+
+class Band(NamedTuple):
+    """A shaded part of the drawing."""
+
+    x: str
+    width: str
+    title: str
+
+
 class Chart(NamedTuple):
     curve: str  # of an SVG path
     area: str  # the same, closed at the bottom
@@ -34,6 +55,8 @@ class Chart(NamedTuple):
     course: str  # in words, for those who do not see the drawing
     far_limit: str | None  # a limit that is out of sight
     died: bool
+    epochs: tuple[Tick, ...]
+    saves: tuple[Band, ...]
 
 
 def chart(crash: Crash) -> Chart | None:
@@ -63,11 +86,38 @@ def chart(crash: Crash) -> Chart | None:
         f" to {size(int(points[-1][1]))}, at most {size(int(highest))}",
         far_limit=told if limit is not None and not seen else None,
         died=crash.outcome.kind in ("signal", "hang") or crash.fault is not None,
+        epochs=_epochs(crash, start, span),
+        saves=_saves(crash, start, span),
     )
 
 
 def _mark(share: float, label: str) -> Mark:
     return Mark(f"{100 * share:.1f}%", f"{HEIGHT * share:.1f}", label)
+
+
+def _epochs(crash: Crash, start: float, span: float) -> tuple[Tick, ...]:
+    begun = [((epoch.start - start) / span, epoch.number) for epoch in epochs(crash.progress)]
+    seen = sorted((share, number) for share, number in begun if 0 <= share <= 1)
+    ticks: list[Tick] = []
+    free = 0.0  # where the last label ended
+    for share, number in seen[:: math.ceil(len(seen) / _MOST_EPOCHS) or 1]:
+        text = f"epoch {number}" if free == 0 else number
+        end = share + _LETTER * len(text)
+        label = text if number and free <= share and end <= 1 else ""
+        free = end + _LABEL_GAP if label else free
+        ticks.append(Tick(f"{100 * share:.1f}%", f"{WIDTH * share:.1f}", label))
+    return tuple(ticks)
+
+
+def _saves(crash: Crash, start: float, span: float) -> tuple[Band, ...]:
+    bands = []
+    for save in saves(crash.progress)[-_MOST_SAVES:]:
+        begin, end = (save.start - start) / span, ((save.end - start) / span if save.end is not None else 1.0)
+        left, right = max(begin, 0.0) * WIDTH, min(end, 1.0) * WIDTH
+        if begin <= 1 and end >= 0 and right >= left:
+            width = max(right - left, _NARROWEST_SPAN)
+            bands.append(Band(f"{min(left, WIDTH - width):.1f}", f"{width:.1f}", f"saving {save.text}".rstrip()))
+    return tuple(bands)
 
 
 def _points(crash: Crash) -> list[tuple[float, float]]:

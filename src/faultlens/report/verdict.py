@@ -50,6 +50,12 @@ def pointed_at(report: Report) -> Frame | None:
     return frame_at(found.location, crash)
 
 
+def called_from(report: Report) -> Frame | None:
+    """For an op of a graph: the user's line that called the function it is in."""
+    found = verdict(report)
+    return frame_at(found.called_from, subject(report)) if found and found.called_from else None
+
+
 def frame_at(location: Location, crash: Crash) -> Frame:
     """The frame of that line, which knows the columns; made up where the line is on no stack."""
     threads = [thread for thread in (crash.launching_thread, crash.crashed_thread, *crash.threads) if thread]
