@@ -32,23 +32,34 @@ from faultlens.capture.isolated import IsolatedError, run_isolated
 from faultlens.capture.maps import file_states, find, libraries
 from faultlens.capture.memory import CoreMemory, Segment, read_file, read_text
 from faultlens.capture.stacks import arrange, at_fault, is_exiting, threads_of_core
+from faultlens.capture.tensorflow.kernels import Scan, kernels_in_flight
 from faultlens.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
 from faultlens.errors import FaultlensError
 
 STACK_SECONDS = 60
+KERNEL_SECONDS = 3.0  # the file may have to come from a slow disk
 STACK_MEMORY = 4 << 30  # symbol tables of all libraries, and the core itself on top
 
 NOT_IN_A_CORE = "a core file holds no output, limits, memory counters, threads' names or earlier C++ exceptions"
 
 
-def read_core(path: Path, executable: Path | None = None, *, redact: bool = True, with_stacks: bool = True) -> Crash:
-    """`executable` overrides the one the core names, for when that has moved."""
+def read_core(
+    path: Path,
+    executable: Path | None = None,
+    *,
+    redact: bool = True,
+    with_stacks: bool = True,
+    contents: bool = True,
+) -> Crash:
+    """`executable` overrides the one the core names, for when that has moved.
+
+    `contents`: the values of tensors may be kept, up to a limit."""
     with plain_core(path) as plain:
         file = os.open(plain, os.O_RDONLY | os.O_CLOEXEC)
         try:
             core = _open(file, path)
             with closing(core.memory):
-                crash = _describe(core, plain, executable, redact, with_stacks)
+                crash = _describe(core, plain, executable, redact, with_stacks, contents)
         finally:
             os.close(file)
     return replace(crash, time=path.stat().st_mtime)
@@ -154,7 +165,9 @@ def _permissions(flags: int) -> str:
 # ----------------------------------------------------------------------------------------- the crash
 
 
-def _describe(core: _Core, path: Path, executable: Path | None, redact: bool, with_stacks: bool) -> Crash:
+def _describe(
+    core: _Core, path: Path, executable: Path | None, redact: bool, with_stacks: bool, contents: bool
+) -> Crash:
     notes, mappings, memory = core.notes, core.mappings, core.memory
     gaps = [NOT_IN_A_CORE]
     if core.missing_bytes:
@@ -169,6 +182,8 @@ def _describe(core: _Core, path: Path, executable: Path | None, redact: bool, wi
     if with_stacks:
         threads = _threads(core, path, executable, fault, gaps)
     pid = notes.pid if notes.pid is not None else crashed.id
+    threads = arrange(threads, crashed.id if fault else None, pid)
+    scan = _kernels(core, threads, fault, contents)
     return Crash(
         outcome=_outcome(notes),
         method="core",
@@ -177,12 +192,13 @@ def _describe(core: _Core, path: Path, executable: Path | None, redact: bool, wi
         exiting=is_exiting(threads, pid) if with_stacks else None,
         program=_program(core, main_file, redact),
         fault=fault,
-        threads=arrange(threads, crashed.id if fault else None, pid),
+        threads=threads,
+        kernels=scan.kernels,
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
         files=files,
-        gaps=tuple(gaps),
+        gaps=(*gaps, *scan.gaps),
     )
 
 
@@ -267,6 +283,15 @@ def _threads(
             thread = at_fault(thread, fault.registers, core.memory, core.mappings)
         threads.append(thread)
     return tuple(threads)
+
+
+def _kernels(core: _Core, threads: Sequence[Thread], fault: Fault | None, contents: bool) -> Scan:
+    registers: dict[int, dict[str, int]] = {thread.id: thread.registers for thread in core.notes.threads}
+    if fault:
+        registers[fault.thread] = {**fault.registers}
+    return kernels_in_flight(
+        core.memory, core.mappings, threads, registers, fault, contents=contents, seconds=KERNEL_SECONDS
+    )
 
 
 def _bare_thread(thread: CoreThread) -> Thread:

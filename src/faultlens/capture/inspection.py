@@ -20,6 +20,7 @@ from faultlens.capture.freeze import Freeze, thread_ids
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.capture.memory import Memory, ProcessMemory
 from faultlens.capture.symbols import demangle, native_frames
+from faultlens.capture.tensorflow.kernels import kernels_in_flight
 from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import machine_state
@@ -30,13 +31,20 @@ STACK_REACH = 64 * 1024  # a function may skip this much with one large local va
 
 
 def inspect(
-    death: Death, method: CaptureMethod, redact: bool, freeze: Freeze | None = None, with_stacks: bool = True
+    death: Death,
+    method: CaptureMethod,
+    redact: bool,
+    freeze: Freeze | None = None,
+    with_stacks: bool = True,
+    contents: bool = True,
 ) -> Crash:
-    """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here."""
+    """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here.
+
+    `contents`: the values of tensors may be kept, up to a limit."""
     if freeze is not None:
-        return _look(death, method, redact, freeze, with_stacks)
+        return _look(death, method, redact, freeze, with_stacks, contents)
     with Freeze(death.pid) as own:
-        return _look(death, method, redact, own, with_stacks)
+        return _look(death, method, redact, own, with_stacks, contents)
 
 
 def outline(death: Death, method: CaptureMethod) -> Crash:
@@ -58,7 +66,9 @@ class _NoMemory:
         return b""
 
 
-def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, with_stacks: bool) -> Crash:
+def _look(
+    death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, with_stacks: bool, contents: bool
+) -> Crash:
     pid = death.pid
     death = death._replace(faults=(*death.faults, *_faults_arriving(death, freeze)))
     maps_text = read_text(f"/proc/{pid}/maps") or ""
@@ -68,6 +78,10 @@ def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, wit
     faults = _faults(death, memory, mappings)
     found = _stacks(death, freeze, mappings, gaps) if with_stacks else []
     threads = _threads(death, freeze, memory, mappings, found)
+    exceptions = _exceptions(death, mappings)
+    registers = freeze.registers | {raw.thread: raw.registers for raw in death.faults}
+    fault = faults[0] if faults else None
+    scan = kernels_in_flight(memory, mappings, threads, registers, fault, exceptions, contents)
     program = process.program(pid, redact)
     prefix = process.environment_prefix(pid)
     cgroup = cgroup_of(pid)
@@ -79,10 +93,11 @@ def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, wit
         time=time.time(),
         exiting=stacks.is_exiting(threads, pid),
         program=replace(program, python=find_python(mappings, program.executable, prefix)),
-        fault=faults[0] if faults else None,
+        fault=fault,
         also_faulted=tuple(faults[1:]),
         threads=threads,
-        exceptions=_exceptions(death, mappings),
+        kernels=scan.kernels,
+        exceptions=exceptions,
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
@@ -91,7 +106,7 @@ def _look(death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, wit
         limits=process.resource_limits(pid),
         cgroup=cgroup.state() if cgroup else None,
         machine=machine_state(),
-        gaps=tuple(gaps),
+        gaps=(*gaps, *scan.gaps),
     )
 
 

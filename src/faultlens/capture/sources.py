@@ -26,7 +26,6 @@ def own_sources(crash: Crash) -> dict[str, str]:
     """Path as the frames have it -> text. Files that changed since the program started are left out.
 
     Modules of the user's own that these files import come along: what frees a buffer is often not on the stack."""
-    started = (crash.time or 0.0) - (crash.seconds or 0.0)
     folder = Path(crash.program.directory or ".")
     on_stacks = [frame.file for frame in _frames(crash) if frame.file and is_own(frame)]
     waiting = list(dict.fromkeys(on_stacks or _scripts(crash)))
@@ -34,11 +33,17 @@ def own_sources(crash: Crash) -> dict[str, str]:
     found: dict[str, str] = {}
     while waiting and len(found) < MAX_FILES:
         path = waiting.pop(0)
-        text = _read(folder / path, started) if path not in found else None
+        text = own_source(crash, path) if path not in found else None
         if text is not None:
             found[path] = text
             waiting += _imported(text, roots | {(folder / path).parent})
     return found
+
+
+def own_source(crash: Crash, path: str) -> str | None:
+    """The text of a file that has not changed since the program started."""
+    started = (crash.time or 0.0) - (crash.seconds or 0.0)
+    return _read(Path(crash.program.directory or ".") / path, started)
 
 
 def _imported(text: str, roots: Iterable[Path]) -> list[str]:
@@ -67,6 +72,7 @@ def _frames(crash: Crash) -> Iterable[Frame]:
     threads: list[Thread | None] = [crash.launching_thread, crash.crashed_thread, *crash.threads]
     for thread in threads:
         yield from (frame for frame in (thread.frames if thread else ()) if frame.kind == "python")
+    yield from (kernel.written for kernel in crash.kernels if kernel.written)
     if exception := python_exception(crash):
         yield from exception.frames
 

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -18,8 +19,10 @@ from faultlens.capture import launch, process
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
+from faultlens.capture.graph_lines import with_graph_lines
 from faultlens.capture.output_tail import OutputTail
-from faultlens.capture.sources import with_sources
+from faultlens.capture.progress import read_progress
+from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
 from faultlens.environment.cgroup import cgroup_of
@@ -53,6 +56,7 @@ class Options(NamedTuple):
     timeout: float | None = None
     follow_children: bool = True
     redact: bool = True
+    contents: bool = True  # of tensors may be kept
 
 
 class Ending(NamedTuple):
@@ -75,6 +79,7 @@ class _Supervisor:
         self.output = OutputTail(self.area)
         self.main: Crash | None = None
         self.children: list[Crash] = []
+        self.ended: dict[int, float] = {}  # crashed processes: when, in seconds since 1970
         self.handed_on: list[str] = []
         self.hung = False
         self.pid = 0
@@ -182,6 +187,7 @@ class _Supervisor:
         for slot in list(area.waiting()) if area else ():
             assert area is not None
             death = area.accept(slot)
+            self.ended[death.pid] = time.time()
             try:
                 self._keep(self._look(death, "agent"))
             finally:
@@ -192,19 +198,21 @@ class _Supervisor:
         from faultlens.capture import inspection
         from faultlens.capture.isolated import run_isolated
 
-        redact = self.options.redact
+        redact, contents = self.options.redact, self.options.contents
         problems: list[str] = []
         for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
             try:
                 if self.tracer is None:
                     look = inspection.inspect
                     try:
-                        crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks)
+                        crash = run_isolated(
+                            LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks, contents
+                        )
                     except BlockingIOError:  # no more processes allowed: the limit that may be the cause
-                        crash = inspection.inspect(death, method, redact, None, with_stacks)
+                        crash = inspection.inspect(death, method, redact, None, with_stacks, contents)
                 else:
                     with self.tracer.held(death.pid) as freeze:
-                        crash = inspection.inspect(death, method, redact, freeze, with_stacks)
+                        crash = inspection.inspect(death, method, redact, freeze, with_stacks, contents)
                 return replace(crash, gaps=(*crash.gaps, *problems))
             except Exception as error:  # whatever it is: the program must be let go, and its death told
                 problems.append(f"looking at {'the stacks' if with_stacks else 'the process'} failed: {error}")
@@ -214,7 +222,7 @@ class _Supervisor:
         from faultlens.capture import inspection
 
         try:
-            crash = inspection.inspect(death, "tracer", self.options.redact, freeze)
+            crash = inspection.inspect(death, "tracer", self.options.redact, freeze, contents=self.options.contents)
         except Exception as error:
             crash = inspection.outline(death, "tracer")
             crash = replace(crash, gaps=(f"looking at the process failed: {error}",))
@@ -225,7 +233,8 @@ class _Supervisor:
             # An emulator dies after the program it runs: the first death is the one to explain.
             self.main = self.main or crash
             return
-        crash = with_sources(replace(crash, output=self._output_of(crash.pid or 0), seconds=self._elapsed()))
+        crash = self._with_inside(replace(crash, output=self._output_of(crash.pid or 0), seconds=self._elapsed()))
+        crash = with_sources(crash)
         self.children.append(crash)
         self.on_child_crash(crash)
 
@@ -272,7 +281,15 @@ class _Supervisor:
             handed_on=tuple(self.handed_on),
             children=tuple(self.children),
         )
-        return with_sources(crash)
+        return with_sources(self._with_inside(crash))
+
+    def _with_inside(self, crash: Crash) -> Crash:
+        """With what code inside the program remembered until its end."""
+        if self.area is None or crash.pid is None:
+            return crash
+        ended = self.ended.get(crash.pid) or time.time()
+        progress = read_progress(self.area.progress(crash.pid), self.started_at, ended)
+        return with_graph_lines(replace(crash, progress=progress), self.area.notes(), partial(own_source, crash))
 
     def _elapsed(self) -> float:
         return round(time.monotonic() - self.started, 3)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,20 @@ class UnwindError(Exception):
 
 def unwind_process(pid: int, mappings: Sequence[Mapping]) -> Stacks:
     """Stacks of a process whose threads the calling thread holds in a ptrace stop."""
+    with _attached(pid) as (libdw, dwfl):
+        return _unwind(libdw, dwfl, mappings)
+
+
+def addresses_of_thread(pid: int, thread: int, limit: int) -> list[int]:
+    """The innermost addresses on one stack of such a process. To look up their names takes a hundred times longer."""
+    with _attached(pid) as (libdw, dwfl):
+        stack: list[tuple[int, bool]] = []
+        libdw.dwfl_getthread_frames(dwfl, thread, _collector(libdw, stack, limit), None)
+        return [address for address, _ in stack]
+
+
+@contextmanager
+def _attached(pid: int) -> Iterator[tuple[ctypes.CDLL, int]]:
     libdw = _libdw()
     dwfl = _begin(libdw, "dwfl_linux_proc_find_elf")
     try:
@@ -38,7 +53,7 @@ def unwind_process(pid: int, mappings: Sequence[Mapping]) -> Stacks:
             raise UnwindError(_message(libdw))
         if libdw.dwfl_linux_proc_attach(dwfl, pid, True):
             raise UnwindError(_message(libdw))
-        return _unwind(libdw, dwfl, mappings)
+        yield libdw, dwfl
     finally:
         libdw.dwfl_end(dwfl)
 
@@ -90,22 +105,27 @@ def _unwind(libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping]) -> Stack
 
     def each_thread(thread: int, _: int) -> int:
         stack = program_counters.setdefault(libdw.dwfl_thread_tid(thread), [])
-
-        def each_frame(state: int, _: int) -> int:
-            address, is_activation = ctypes.c_uint64(), ctypes.c_bool()
-            if not libdw.dwfl_frame_pc(state, ctypes.byref(address), ctypes.byref(is_activation)):
-                return DWARF_CB_ABORT
-            stack.append((address.value, is_activation.value))
-            return DWARF_CB_OK if len(stack) < MAX_FRAMES else DWARF_CB_ABORT
-
         # Where it fails, the frames before it still count.
-        libdw.dwfl_thread_getframes(thread, _CALLBACK(each_frame), None)
+        libdw.dwfl_thread_getframes(thread, _collector(libdw, stack, MAX_FRAMES), None)
         return DWARF_CB_OK
 
     libdw.dwfl_getthreads(dwfl, _CALLBACK(each_thread), None)
     places = {place for stack in program_counters.values() for place in stack}
     frames = {place: _frame(libdw, dwfl, mappings, *place) for place in places}
     return {tid: [frames[place] for place in stack] for tid, stack in program_counters.items()}
+
+
+def _collector(libdw: ctypes.CDLL, stack: list[tuple[int, bool]], limit: int) -> Any:
+    """Notes every frame: its address, and whether that is an instruction that was interrupted."""
+
+    def each_frame(state: int, _: int) -> int:
+        address, is_activation = ctypes.c_uint64(), ctypes.c_bool()
+        if not libdw.dwfl_frame_pc(state, ctypes.byref(address), ctypes.byref(is_activation)):
+            return DWARF_CB_ABORT
+        stack.append((address.value, is_activation.value))
+        return DWARF_CB_OK if len(stack) < limit else DWARF_CB_ABORT
+
+    return _CALLBACK(each_frame)
 
 
 def _frame(libdw: ctypes.CDLL, dwfl: int, mappings: Sequence[Mapping], address: int, is_activation: bool) -> Frame:
@@ -180,6 +200,7 @@ def _libdw() -> ctypes.CDLL:
         "dwfl_core_file_attach": (ctypes.c_int, [pointer, pointer]),
         "dwfl_getthreads": (ctypes.c_int, [pointer, _CALLBACK, pointer]),
         "dwfl_thread_tid": (ctypes.c_int, [pointer]),
+        "dwfl_getthread_frames": (ctypes.c_int, [pointer, ctypes.c_int, _CALLBACK, pointer]),
         "dwfl_thread_getframes": (ctypes.c_int, [pointer, _CALLBACK, pointer]),
         "dwfl_frame_pc": (ctypes.c_bool, [pointer, pointer, pointer]),
         "dwfl_addrmodule": (pointer, [pointer, word]),

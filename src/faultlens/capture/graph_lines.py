@@ -1,0 +1,299 @@
+"""The line that wrote an op of a graph: what code inside the program remembered when the graph was traced.
+
+Nodes have other names when they run than when they were made: functions are inlined into their callers, optimisers
+replace nodes. A name that could mean several lines means none."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from faultlens.clues.frames import is_own
+from faultlens.crash import Crash, Frame, Kernel
+from faultlens.inside.lines import BY_CALLER, GENERATED_CODE, GRADIENTS
+
+MAX_TEXT = 4096  # of a file or function name
+MAX_PROBLEMS = 3
+
+# How inlining names the nodes of a branch or a loop: "cond/then/_0/cond/Relu".
+_BRANCH = re.compile(r"/(?:then|else|body|cond|branch\w*)/_\d+$")
+_CALL = re.compile(r"(?:^|/)(?:Stateful)?PartitionedCall(?:_\d+)?$")
+# What optimisers put around the name of the node they replace.
+_OPTIMISER = re.compile(r"^(?:\w*Optimizer|ConstantFolding|Remapper)/(?:[A-Z][A-Za-z]*_)?")
+_REPLACED = re.compile(r"-[^/]*$")
+# The node whose gradient a node computes: by a tape, and by tf.gradients() or the gradient of a whole function.
+_TAPE = re.compile(r"^gradient_tape/")
+_GRADIENT = re.compile(r"^gradients(?:_\d+)?/(?P<forward>.+?)_grad(?:_\d+)?/")
+# Who runs kernels: the first one calls a single op for Python, the others those of a graph.
+_ONE_OP = "KernelAndDeviceOp::Run"
+_RUNNER = re.compile(rf"\b{_ONE_OP}\b|\bExecutorState<|\bSingleThreadedExecutor|\bXlaCompilationDevice::|\bgrappler::")
+
+
+class _Place(msgspec.Struct, frozen=True, array_like=True):
+    file: str
+    line: int
+    function: str
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(kind="python", function=self.function, file=self.file, line=self.line)
+
+
+class _Nodes(msgspec.Struct, frozen=True, array_like=True):
+    file: str
+    line: int
+    function: str
+    flags: int
+    names: str  # separated by blanks
+
+    @property
+    def place(self) -> _Place:
+        return _Place(self.file, self.line, self.function)
+
+
+class _Function(msgspec.Struct, frozen=True):
+    """A line of the notes about a graph. `function` is None for a graph that was run as it is."""
+
+    pid: int
+    function: str | None
+    places: tuple[_Nodes, ...]
+    layers: dict[str, str] = {}  # name scope -> layer
+    calls: frozenset[str] = frozenset()
+    extends: str | None = None  # the function that has the same nodes, and these in addition
+    defined: _Place | None = None
+
+
+class _Layer(msgspec.Struct, frozen=True):
+    pid: int
+    layer: str
+    place: _Place
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    pid: int
+    problem: str
+
+
+Line = TypeVar("Line", _Function, _Layer, _Problem)
+
+
+class Written(NamedTuple):
+    """What is known of a node."""
+
+    frame: Frame | None = None
+    function: str | None = None
+    layer: str | None = None
+    in_statement: bool = False  # the line is any one of its statement: AutoGraph joins them
+
+
+class _Made(NamedTuple):
+    """A node as it was made."""
+
+    name: str
+    graph: _Function
+    nodes: _Nodes
+
+
+class GraphLines:
+    def __init__(self, functions: Sequence[_Function], layers: Sequence[_Layer], problems: Sequence[str]) -> None:
+        self._functions = functions
+        self._layers = {layer.layer: layer.place for layer in layers}
+        self.problems = tuple(problems)
+
+    @classmethod
+    def parse(cls, notes: bytes, pid: int | None = None, parent: int | None = None) -> GraphLines:
+        """Those of a process; if it has none, of its parent, whose graphs a fork inherits. None: of all.
+
+        Lines that are damaged or cut off are left out."""
+        functions = list(_read(notes, _Function))
+        of = pid if any(each.pid == pid for each in functions) else parent
+        return cls(
+            [each for each in functions if pid is None or each.pid == of],
+            [each for each in _read(notes, _Layer) if pid is None or each.pid == of],
+            [each.problem[:MAX_TEXT] for each in _read(notes, _Problem) if pid is None or each.pid == pid][
+                :MAX_PROBLEMS
+            ],
+        )
+
+    def find(self, node: str, function: str | None = None, callers: Collection[tuple[str, int]] = ()) -> Written:
+        """`function` is the graph function that the node runs in; `callers` are the lines (file, number) of the user's
+        code on the stack from which it was started."""
+        made = self._made(node)
+        for decides in (
+            lambda each: function is None or each.graph.function == function,
+            lambda each: self._is_called_from(each.graph, callers),
+            lambda each: self._is_called(each.graph) == (each.name != node),
+        ):
+            made = [each for each in made if decides(each)] or made
+            found = {self._written(each) for each in made}
+            if len({written.frame for written in found}) == 1:
+                return _common(found)
+        return Written()
+
+    def defined(self, function: str) -> Frame | None:
+        """Where a graph function was written."""
+        places = {each.defined for each in self._functions if each.function == function and each.defined}
+        return places.pop().frame if len(places) == 1 else None
+
+    # ------------------------------------------------------------------------------------------- names
+
+    def _made(self, node: str) -> list[_Made]:
+        """The nodes that this one may be, judged by its name."""
+        without = _OPTIMISER.sub("", node)
+        for name in dict.fromkeys((node, without, _REPLACED.sub("", without))):
+            for at in (0, *(match.end() for match in re.finditer("/", name))):
+                found = [
+                    each for each in self._named(name[at:]) if at == 0 or self._leads_to(name[: at - 1], each.graph)
+                ]
+                if found:
+                    return found
+        return []
+
+    def _named(self, name: str) -> Iterator[_Made]:
+        for graph in self._functions:
+            for nodes in graph.places:
+                if name in nodes.names and name in nodes.names.split(" "):
+                    yield _Made(name, graph, nodes)
+                    yield from (
+                        _Made(name, other, nodes) for other in self._functions if other.extends == graph.function
+                    )
+
+    def _leads_to(self, prefix: str, graph: _Function) -> bool:
+        """Whether inlining the function gives its nodes such a prefix: the name of the node that calls it."""
+        if _BRANCH.search(prefix) or _CALL.search(prefix):
+            return True
+        return any(
+            graph.function in each.graph.calls
+            for at in (0, *(match.end() for match in re.finditer("/", prefix)))
+            for each in self._named(prefix[at:])
+        )
+
+    # --------------------------------------------------------------------------------------- functions
+
+    def _is_called(self, graph: _Function) -> bool:
+        """By another graph, in contrast to the program."""
+        return any(graph.function in each.calls for each in self._functions)
+
+    def _is_called_from(self, graph: _Function, callers: Collection[tuple[str, int]]) -> bool:
+        roots = [each for each in self._functions if each is graph or graph.function in each.calls]
+        return any(
+            nodes.flags & BY_CALLER and (nodes.file, nodes.line) in callers for root in roots for nodes in root.places
+        )
+
+    # ------------------------------------------------------------------------------------------- lines
+
+    def _written(self, made: _Made) -> Written:
+        made = self._forward(made) or made
+        scopes = [made.name[: match.start()] for match in re.finditer("/", made.name)]
+        inside = [made.graph.layers[scope] for scope in scopes if scope in made.graph.layers]
+        layer = inside[-1] if inside else None
+        if made.nodes.flags & BY_CALLER and layer in self._layers:
+            return Written(self._layers[layer].frame, made.graph.function, layer)
+        generated = bool(made.nodes.flags & GENERATED_CODE)
+        return Written(made.nodes.place.frame, made.graph.function, layer, generated)
+
+    def _forward(self, made: _Made) -> _Made | None:
+        """The node whose gradient this one computes: its line tells more than that of the call for gradients."""
+        if not made.nodes.flags & (BY_CALLER | GRADIENTS):
+            return None  # made by a gradient function of the user's own
+        if match := _GRADIENT.match(made.name):
+            return self._only(match["forward"], None)
+        tape = _TAPE.match(made.name)
+        path = made.name[tape.end() :] if tape else ""
+        ends = [match.start() for match in re.finditer("/", path)]
+        found = (self._only(path[:end], made.graph) for end in reversed(ends))
+        return next((each for each in found if each), None)
+
+    def _only(self, name: str, graph: _Function | None) -> _Made | None:
+        made = [each for each in self._named(name) if graph is None or each.graph.function == graph.function]
+        return made[0] if len({each.nodes.place for each in made}) == 1 else None
+
+
+def _common(found: Collection[Written]) -> Written:
+    """As much as all have in common."""
+    first = next(iter(found))
+    return first._replace(
+        function=first.function if len({each.function for each in found}) == 1 else None,
+        layer=first.layer if len({each.layer for each in found}) == 1 else None,
+    )
+
+
+def _read(notes: bytes, kind: type[Line]) -> Iterator[Line]:
+    decoder = msgspec.json.Decoder(kind)
+    for line in notes.splitlines():
+        with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            yield decoder.decode(line)
+
+
+# ------------------------------------------------------------------------------------------ the crash
+
+
+def with_graph_lines(crash: Crash, notes: bytes, source: Callable[[str], str | None]) -> Crash:
+    """The lines that wrote the ops in flight, for those that belong to a graph. `source` gives the text of a file."""
+    if not crash.kernels or not notes:
+        return crash
+    lines = GraphLines.parse(notes, crash.pid, crash.parent_pid)
+    callers = _own_lines(crash)
+    kernels = tuple(_with_line(kernel, crash, lines, callers, source) for kernel in crash.kernels)
+    return replace(crash, kernels=kernels, gaps=(*crash.gaps, *(f"graph lines: {each}" for each in lines.problems)))
+
+
+def _with_line(
+    kernel: Kernel,
+    crash: Crash,
+    lines: GraphLines,
+    callers: Collection[tuple[str, int]],
+    source: Callable[[str], str | None],
+) -> Kernel:
+    if defined := lines.defined(kernel.op):  # a function that is compiled as a whole runs as an op of its own
+        return replace(kernel, written=defined, function=kernel.op)
+    if _is_eager(kernel, crash):
+        return kernel  # its line is on the stack
+    function = kernel.function or _compiled_function(kernel, crash, lines)
+    written = lines.find(kernel.node, function, callers)
+    frame = written.frame
+    if frame and frame.file and frame.line and written.in_statement:
+        frame = replace(frame, line=statement_line(source(frame.file) or "", frame.line))
+    return replace(kernel, written=frame, function=function or written.function, layer=written.layer)
+
+
+def statement_line(text: str, line: int) -> int:
+    """The first line of the statement that a line belongs to."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return line
+    around = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, default=line)
+
+
+def _is_eager(kernel: Kernel, crash: Crash) -> bool:
+    """Called one by one from Python: such an op has no node, and bears the name of its type."""
+    if kernel.node != kernel.op:
+        return False
+    frames = next((thread.frames for thread in crash.threads if thread.id == kernel.thread), ())
+    functions = [frame.function for frame in frames if frame.kind == "native"]
+    own = next((at for at, each in enumerate(functions) if f"{kernel.kernel_class}::" in each), 0)
+    runners = (match[0] for each in functions[own:] if (match := _RUNNER.search(each)))
+    return not functions or next(runners, "") == _ONE_OP
+
+
+def _compiled_function(kernel: Kernel, crash: Crash, lines: GraphLines) -> str | None:
+    others = (other.op for other in crash.kernels if other.thread == kernel.thread and other is not kernel)
+    return next((op for op in others if lines.defined(op)), None)
+
+
+def _own_lines(crash: Crash) -> set[tuple[str, int]]:
+    thread = crash.launching_thread or crash.crashed_thread
+    own = (frame for frame in (thread.frames if thread else ()) if frame.kind == "python" and is_own(frame))
+    return {(frame.file, frame.line) for frame in own if frame.file and frame.line}

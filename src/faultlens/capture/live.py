@@ -1,0 +1,59 @@
+"""What a program remembered that was not run by faultlens, but called faultlens.install()."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.capture.graph_lines import with_graph_lines
+from faultlens.capture.progress import read_progress
+from faultlens.capture.sources import own_source
+from faultlens.crash import Crash
+from faultlens.home import home
+from faultlens.inside.live import FOLDER, NOTES, PROGRESS
+from faultlens.inside.notes import LIMIT_BYTES
+
+CLOCK_SLACK_S = 1.0
+
+
+class Remembered(NamedTuple):
+    notes: bytes
+    progress: bytes  # see progress.py
+    since: float  # seconds since 1970
+
+
+def with_remembered(crash: Crash) -> Crash:
+    """The lines of its graphs and its progress, if the process left any. To be called before with_sources()."""
+    remembered = notes_of(crash.pid, crash.time) if crash.pid and crash.time else None
+    if remembered is None or crash.time is None:
+        return crash
+    progress = read_progress(remembered.progress, remembered.since, crash.time)
+    return with_graph_lines(replace(crash, progress=progress), remembered.notes, partial(own_source, crash))
+
+
+def notes_of(pid: int, ended: float) -> Remembered | None:
+    """Of the process that had this id when it ended, in seconds since 1970: an id may have been used before."""
+    found = [folder for folder in (home() / FOLDER).glob(f"{pid}-*") if _modified(folder) <= ended + CLOCK_SLACK_S]
+    if not found:
+        return None
+    folder = max(found, key=_modified)
+    return Remembered(_read(folder / NOTES, LIMIT_BYTES), _read(folder / PROGRESS, 1 << 16), _modified(folder))
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+def _modified(folder: Path) -> float:
+    """When the folder was made: nothing is created in it later."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return float("inf")

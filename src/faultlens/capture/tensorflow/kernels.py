@@ -1,0 +1,175 @@
+"""TensorFlow's ops in flight: found in the memory of a stopped process or core, at no cost while the program runs.
+
+A thread that computes an op has a pointer to the op's OpKernelContext on its stack or in its registers. From there the
+way leads to the kernel, its node and its inputs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from faultlens import crash
+from faultlens.capture.memory import Memory
+from faultlens.capture.tensorflow.cpp import WORD, Objects
+from faultlens.capture.tensorflow.layout import layouts_for
+from faultlens.capture.tensorflow.live_stack import LiveStack, read_stack, words_beyond
+from faultlens.capture.tensorflow.liveness import is_computing, is_constructing, may_work, runs_code_of
+from faultlens.capture.tensorflow.pages import Pages, SpentError
+from faultlens.capture.tensorflow.ranking import rank
+from faultlens.capture.tensorflow.tensors import with_contents
+from faultlens.capture.tensorflow.works import Work, Works
+from faultlens.crash import CppException, Fault, Kernel, Thread
+
+SECONDS = 0.3
+MAX_KERNELS = 64
+CLOSURE = 128  # bytes of a function object that are looked at
+_TRANSLATES = "translate_exception"  # of pybind11: the exception of a C++ function becomes one of Python's
+
+Registers = Mapping[int, Mapping[str, int]]  # by thread id
+
+
+class Scan(NamedTuple):
+    kernels: tuple[Kernel, ...] = ()  # the one at fault first
+    gaps: tuple[str, ...] = ()
+
+
+def kernels_in_flight(
+    memory: Memory,
+    mappings: Sequence[crash.Mapping],
+    threads: Sequence[Thread],
+    registers: Registers,
+    fault: Fault | None = None,
+    exceptions: Sequence[CppException] = (),
+    contents: bool = True,
+    seconds: float = SECONDS,
+) -> Scan:
+    """`threads` with their frames, the crashed one first. After `seconds` what was found until then is told.
+
+    `contents`: with the values of the inputs, up to a limit.
+    """
+    layouts = layouts_for(mappings, memory)
+    if not layouts:
+        return Scan()
+    pages = Pages(memory, mappings, seconds)
+    for layout in layouts:
+        search = _Search(Objects(pages, layout))
+        search.run(threads, registers, exceptions)
+        if search.found or pages.spent:
+            break
+    kernels = rank(list(search.found.values())[:MAX_KERNELS], threads, fault, search.helped)
+    if contents:
+        kernels = with_contents(search.objects, kernels)
+    return Scan(kernels, (f"ops in flight: the search was ended, {pages.spent}",) if pages.spent else ())
+
+
+class _Caller(NamedTuple):
+    """A call that computes a kernel."""
+
+    stack: LiveStack
+    place: int  # of the context
+
+    def has_inside(self, words: Iterable[int]) -> bool:
+        """One of the words points to what calls have that this call made."""
+        return any(self.stack.pointer <= word < self.place for word in words)
+
+
+class _Search:
+    """One walk over all threads."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.found: dict[int, Kernel] = {}  # by the place of the context; the innermost of a thread first
+        self.helped: list[Kernel] = []  # those that the crashed thread did a share of the work for
+        self._pages = objects.pages
+        self._works = Works(objects)
+
+    def run(self, threads: Sequence[Thread], registers: Registers, exceptions: Sequence[CppException]) -> None:
+        helper: LiveStack | None = None
+        callers: list[_Caller] = []
+        try:
+            for thread in threads:
+                if self._pages.spent or not (thread.crashed or may_work(thread.frames)):
+                    continue
+                known = {"rsp": int(thread.stack_pointer or 0), **registers.get(thread.id, {})}
+                stack = read_stack(self._pages, thread.id, known, thread.frames)
+                if stack is None:
+                    continue
+                works = self._on(stack, thread, exceptions)
+                if thread.crashed and not works:
+                    helper = stack
+                for work in works:
+                    if work.place not in self.found:
+                        self.found[work.place] = self._works.describe(work, thread.id)
+                        callers.append(_Caller(stack, work.place))
+            if helper is not None:
+                self._find_helped(helper, callers)
+        except SpentError:
+            pass
+
+    def _find_helped(self, helper: LiveStack, callers: Sequence[_Caller]) -> None:
+        """Work is shared with other threads by pointers to what the waiting call has on its stack."""
+        words = helper.words_of_work()
+        for known in (words, self._in_closures(helper, words)):
+            self.helped = [self.found[each.place] for each in callers if each.has_inside(known)]
+            if self.helped:
+                return
+
+    # ---------------------------------------------------------------------------------------- one thread
+
+    def _on(self, stack: LiveStack, thread: Thread, exceptions: Sequence[CppException]) -> list[Work]:
+        """What the thread works on, innermost first."""
+        works = self._alive(stack, stack.words) if may_work(thread.frames) else []
+        if works or not thread.crashed:
+            return works
+        if any(frame.kind == "python" for frame in thread.frames):
+            return self._thrown(stack, exceptions)
+        return self._alive(stack, self._in_closures(stack, stack.words)) if may_work(thread.frames) else []
+
+    def _in_closures(self, stack: LiveStack, words: Iterable[int]) -> set[int]:
+        """Words one step further on: a function that another thread is to run carries with it what it needs."""
+        objects = (word for word in words if word % WORD == 0 and not stack.holds(word))
+        carried = (self._pages.read(word, CLOSURE) for word in objects if self._pages.is_writable(word))
+        return {word for data in carried for (word,) in struct.iter_unpack("<Q", data)}
+
+    def _thrown(self, stack: LiveStack, exceptions: Sequence[CppException]) -> list[Work]:
+        """The op that an exception escaped from: its calls have ended, but nothing has been written over them yet."""
+        last = next(iter(exceptions), None)
+        if last is None or last.thread != stack.thread:
+            return []
+        if not any(_TRANSLATES in call.frame.function for call in stack.calls):
+            return []
+        beyond = words_beyond(self._pages, stack.pointer)
+        works = {work.place: work for word in beyond if (work := self._works.at(word))}.values()
+        throwing = [work for work in works if runs_code_of(self._works.classes(work), last.frames)]
+        return throwing if len(throwing) == 1 else []
+
+    def _alive(self, stack: LiveStack, words: Iterable[int]) -> list[Work]:
+        found: dict[int, Work] = {}
+        try:
+            for word in words:
+                if (work := self._works.at(word)) and self._is_alive(work, stack):
+                    found[work.place] = work
+        except SpentError:
+            self._pages.grant_grace()
+        # One call computes one kernel: others are leftovers in its part of the stack.
+        one: dict[tuple[str, int], Work] = {}
+        for work in sorted(found.values(), key=lambda work: (self._works.says_context(work), stack.words[work.place])):
+            one[self._call_of(work, stack)] = work
+        return sorted(one.values(), key=lambda work: _depth(work, stack))
+
+    def _is_alive(self, work: Work, stack: LiveStack) -> bool:
+        if not work.is_compute:
+            return is_constructing(stack, work.place)
+        library = self._pages.mapping(self._works.code_of(work))
+        return is_computing(stack, work.place, self._works.classes(work), library.path if library else None)
+
+    def _call_of(self, work: Work, stack: LiveStack) -> tuple[str, int]:
+        if stack.holds(work.place):
+            return "call", stack.call_of(work.place)
+        return "class", self._works.code_of(work)
+
+
+def _depth(work: Work, stack: LiveStack) -> int:
+    return work.place if stack.holds(work.place) else stack.place_of(work.place)

@@ -1,0 +1,326 @@
+// Prints where TensorFlow keeps what a crash report needs, one "name number" per line; tensorflow_layouts.py runs it.
+//
+// Compiled against the headers of a wheel with -fno-access-control, and linked with nothing: all numbers come from the
+// compiler, or from inline functions of the headers.
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_properties.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+
+using namespace tensorflow;
+
+namespace {
+
+void print(const char* name, long number) { std::printf("%s %ld\n", name, number); }
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "not as expected: %s\n", what);
+  _exit(1);
+}
+
+#define OFFSET(name, type, member) print(name, offsetof(type, member))
+#define SIZE(name, type) print(name, sizeof(type))
+
+void kernels() {
+  OFFSET("context_params", OpKernelContext, params_);
+  SIZE("sizeof_context", OpKernelContext);
+  using Params = OpKernelContext::Params;
+  OFFSET("params_step_id", Params, step_id);
+  OFFSET("params_op_kernel", Params, op_kernel);
+  OFFSET("params_device", Params, device);
+  OFFSET("params_inputs", Params, inputs);
+  OFFSET("params_frame_iter", Params, frame_iter);
+  OFFSET("params_function_library", Params, function_library);
+  SIZE("sizeof_params", Params);
+
+  OFFSET("construction_props", OpKernelConstruction, props_);
+  OFFSET("construction_device_type", OpKernelConstruction, device_type_);
+  OFFSET("construction_device", OpKernelConstruction, device_);
+  SIZE("sizeof_construction", OpKernelConstruction);
+
+  OFFSET("kernel_props", OpKernel, props_);
+  OFFSET("kernel_name_view", OpKernel, name_view_);
+  OFFSET("kernel_type_view", OpKernel, type_string_view_);
+  SIZE("sizeof_kernel", OpKernel);
+
+  OFFSET("props_op_def", NodeProperties, op_def);
+  OFFSET("props_node_def", NodeProperties, node_def);
+  OFFSET("props_input_types", NodeProperties, input_types);
+  OFFSET("props_output_types", NodeProperties, output_types);
+  SIZE("sizeof_props", NodeProperties);
+}
+
+// The byte in a shape that an accessor reads. All other bytes are zero meanwhile.
+template <typename Read>
+long byte_read_by(Read read) {
+  alignas(TensorShapeRep) unsigned char raw[sizeof(TensorShapeRep)] = {};
+  long found = -1;
+  for (size_t i = 0; i < sizeof raw; ++i) {
+    raw[i] = 1;
+    if (static_cast<int>(read(*reinterpret_cast<TensorShapeRep*>(raw))) == 1) {
+      require(found < 0, "one byte of a shape holds one fact");
+      found = i;
+    }
+    raw[i] = 0;
+  }
+  require(found >= 0, "the facts of a shape are bytes");
+  return found;
+}
+
+void tensors() {
+  OFFSET("value_tensor", TensorValue, tensor);
+  SIZE("value_size", TensorValue);
+
+  OFFSET("tensor_shape", Tensor, shape_);
+  OFFSET("tensor_buffer", Tensor, buf_);
+  SIZE("sizeof_tensor", Tensor);
+  OFFSET("buffer_data", TensorBuffer, data_);
+
+  OFFSET("shape_dims", TensorShapeRep, u_);
+  print("shape_dtype", byte_read_by([](TensorShapeRep& shape) { return shape.data_type(); }));
+  print("shape_ndims", byte_read_by([](TensorShapeRep& shape) { return shape.ndims_byte(); }));
+  print("shape_tag", byte_read_by([](TensorShapeRep& shape) { return shape.tag(); }));
+  OFFSET("shape_elements", TensorShapeRep, num_elements_);
+  SIZE("sizeof_shape", TensorShapeRep);
+  print("shape_tag_16", TensorShapeRep::REP16);
+  print("shape_tag_32", TensorShapeRep::REP32);
+  print("shape_tag_out_of_line", TensorShapeRep::REP_OUT_OF_LINE);
+  print("shape_unknown_rank", TensorShapeRep::kUnknownRank);
+
+  SIZE("sizeof_tstring", TF_TString);
+  print("tstring_type_mask", TF_TSTR_TYPE_MASK);
+  print("tstring_type_small", TF_TSTR_SMALL);
+  print("tstring_type_large", TF_TSTR_LARGE);
+  print("tstring_type_offset", TF_TSTR_OFFSET);
+  print("tstring_type_view", TF_TSTR_VIEW);
+  OFFSET("tstring_small_size", TF_TString, u.smll.size);
+  OFFSET("tstring_small_text", TF_TString, u.smll.str);
+  OFFSET("tstring_large_size", TF_TString, u.large.size);
+  OFFSET("tstring_large_pointer", TF_TString, u.large.ptr);
+  OFFSET("tstring_offset_size", TF_TString, u.offset.size);
+  OFFSET("tstring_offset_offset", TF_TString, u.offset.offset);
+  OFFSET("tstring_view_size", TF_TString, u.view.size);
+  OFFSET("tstring_view_pointer", TF_TString, u.view.ptr);
+
+  OFFSET("handle_device", ResourceHandle, device_);
+  OFFSET("handle_container", ResourceHandle, container_);
+  OFFSET("handle_name", ResourceHandle, name_);
+  OFFSET("handle_type_name", ResourceHandle, maybe_type_name_);
+  OFFSET("handle_dtypes_and_shapes", ResourceHandle, dtypes_and_shapes_);
+  OFFSET("handle_resource", ResourceHandle, resource_);
+  SIZE("sizeof_handle", ResourceHandle);
+  OFFSET("dtype_and_shape_dtype", DtypeAndPartialTensorShape, dtype);
+  OFFSET("dtype_and_shape_shape", DtypeAndPartialTensorShape, shape);
+  SIZE("sizeof_dtype_and_shape", DtypeAndPartialTensorShape);
+  OFFSET("variable_tensor", Var, tensor_);
+}
+
+void containers() {
+  OFFSET("string_pointer", std::string, _M_dataplus);
+  OFFSET("string_length", std::string, _M_string_length);
+  static_assert(std::is_same_v<absl::string_view, std::string_view>);
+  OFFSET("view_pointer", std::string_view, _M_str);
+  OFFSET("view_length", std::string_view, _M_len);
+  OFFSET("vector_begin", std::vector<long>, _M_impl._M_start);
+  OFFSET("vector_end", std::vector<long>, _M_impl._M_finish);
+  using Values = absl::Span<const TensorValue>;
+  OFFSET("span_pointer", Values, ptr_);
+  OFFSET("span_length", Values, len_);
+
+  // inlined_size holds size * 2 + 1 if inlined_data is a pointer to the elements, size * 2 if they lie there themselves.
+  using Types = DataTypeVector;
+  OFFSET("inlined_size", Types, storage_.metadata_);
+  OFFSET("inlined_data", Types, storage_.data_);
+  auto size_word = [](const Types& types) {
+    return *reinterpret_cast<const size_t*>(reinterpret_cast<const char*>(&types) + offsetof(Types, storage_.metadata_));
+  };
+  auto data = [](const Types& types) { return reinterpret_cast<const char*>(&types) + offsetof(Types, storage_.data_); };
+  const Types few(3, DT_INT64), many(9, DT_INT64);
+  require(size_word(few) == 6 && static_cast<const void*>(few.data()) == data(few), "few elements of a vector are inlined");
+  require(size_word(many) == 19 && many.data() == *reinterpret_cast<const DataType* const*>(data(many)),
+          "many elements of a vector are elsewhere");
+}
+
+// ---------------------------------------------------------------------------------------------------------- protobuf
+
+// Which of the forms that protobuf's classes had over the years is this one?
+#define HAS(member)                                                                     \
+  template <typename Class, typename = void>                                            \
+  constexpr bool has_##member = false;                                                  \
+  template <typename Class>                                                             \
+  constexpr bool has_##member<Class, std::void_t<decltype(&Class::member)>> = true;
+HAS(elements_)
+HAS(impl_)
+HAS(soo_rep_)
+HAS(current_size_)
+HAS(tagged_rep_or_elem_)
+
+// How buckets of a map are read: each is the first node of a list, or …
+enum MapTrees {
+  kNoTrees = 0,
+  kTaggedTrees = 1,  // … a tree if bit 0 is set
+  kPairedTrees = 2,  // … a tree if the neighbour (index ^ 1) holds the same pointer
+};
+
+template <typename Map>
+void map() {
+  if constexpr (has_elements_<Map>) {
+    using Inner = typename Map::InnerMap;
+    using Node = typename Inner::Node;
+    constexpr size_t inner = offsetof(Map, elements_);
+    print("map_elements", inner + offsetof(Inner, num_elements_));
+    print("map_buckets", inner + offsetof(Inner, num_buckets_));
+    print("map_table", inner + offsetof(Inner, table_));
+    print("sizeof_map_count", sizeof(Inner::num_elements_));
+    print("map_trees", kPairedTrees);
+    OFFSET("map_node_next", Node, next);
+    OFFSET("map_node_key", Node, kv.first);
+    OFFSET("map_node_value", Node, kv.second);
+  } else {
+    using Node = typename Map::Node;
+    OFFSET("map_elements", Map, num_elements_);
+    OFFSET("map_buckets", Map, num_buckets_);
+    OFFSET("map_table", Map, table_);
+    print("sizeof_map_count", sizeof(Map::num_elements_));
+    using Bucket = std::remove_pointer_t<decltype(Map::table_)>;
+    print("map_trees", std::is_pointer_v<Bucket> ? kNoTrees : kTaggedTrees);
+    OFFSET("map_node_next", Node, next);
+    OFFSET("map_node_key", Node, kv.first);
+    OFFSET("map_node_value", Node, kv.second);
+  }
+}
+
+template <typename Field>
+constexpr size_t map_in_field() {
+  if constexpr (has_impl_<Field>) {
+    return offsetof(Field, impl_) + offsetof(typename Field::MapFieldLiteType, map_);
+  } else {
+    return offsetof(Field, map_);
+  }
+}
+
+// Elements of a RepeatedField. Where repeated_long_bit is not 0 and not set in the word of the pointer, the elements lie
+// at repeated_inline themselves and their number is the word & repeated_inline_mask. Else the pointer is the word without
+// the bits of repeated_tag_mask, and the number is the int at repeated_size.
+template <typename Field>
+void repeated() {
+  if constexpr (has_soo_rep_<Field>) {
+    using Long = decltype(Field::soo_rep_.long_rep);
+    using Short = decltype(Field::soo_rep_.short_rep);
+    constexpr size_t base = offsetof(Field, soo_rep_);
+    print("repeated_size", base + offsetof(Long, size));
+    print("repeated_pointer", base + offsetof(Long, elements_int));
+    Long pointer;
+    pointer.elements_int = ~uintptr_t{0};
+    print("repeated_tag_mask", ~reinterpret_cast<uintptr_t>(pointer.elements()));
+    Short word;
+    for (int bit = 0; bit < 64; ++bit) {
+      word.arena_and_size = uintptr_t{1} << bit;
+      if (!word.is_soo()) print("repeated_long_bit", 1L << bit);
+    }
+    print("repeated_inline", base + offsetof(Short, data));
+    word.arena_and_size = ~uintptr_t{0};
+    print("repeated_inline_mask", word.size());
+  } else {
+    if constexpr (has_current_size_<Field>) {
+      OFFSET("repeated_size", Field, current_size_);
+    } else {
+      OFFSET("repeated_size", Field, size_);
+    }
+    OFFSET("repeated_pointer", Field, arena_or_elements_);
+    print("repeated_tag_mask", 0);
+    print("repeated_long_bit", 0);
+    print("repeated_inline", 0);
+    print("repeated_inline_mask", 0);
+  }
+}
+
+// Elements of a RepeatedPtrField, which are pointers. Where pointers_many_bit is not 0 and not set in the word at
+// pointers_array, that word is the only element. Else it points, without that bit, to a block that has them at
+// pointers_first.
+template <typename Field>
+void repeated_pointers() {
+  OFFSET("pointers_size", Field, current_size_);
+  if constexpr (has_tagged_rep_or_elem_<Field>) {
+    OFFSET("pointers_array", Field, tagged_rep_or_elem_);
+    print("pointers_many_bit", 1);
+  } else {
+    OFFSET("pointers_array", Field, rep_);
+    print("pointers_many_bit", 0);
+  }
+  OFFSET("pointers_first", typename Field::Rep, elements);
+}
+
+void messages() {
+  map<google::protobuf::Map<std::string, AttrValue>>();
+  repeated<google::protobuf::RepeatedField<int64_t>>();
+  repeated_pointers<google::protobuf::internal::RepeatedPtrFieldBase>();
+  print("arena_string_mask", google::protobuf::internal::TaggedStringPtr::kMask);
+
+  OFFSET("node_def_name", NodeDef, _impl_.name_);
+  OFFSET("node_def_op", NodeDef, _impl_.op_);
+  OFFSET("node_def_device", NodeDef, _impl_.device_);
+  OFFSET("node_def_input", NodeDef, _impl_.input_);
+  print("node_def_attr", offsetof(NodeDef, _impl_.attr_) + map_in_field<decltype(NodeDef::_impl_.attr_)>());
+  OFFSET("node_def_debug_info", NodeDef, _impl_.experimental_debug_info_);
+  OFFSET("debug_info_node_names", NodeDef_ExperimentalDebugInfo, _impl_.original_node_names_);
+  OFFSET("debug_info_func_names", NodeDef_ExperimentalDebugInfo, _impl_.original_func_names_);
+
+  OFFSET("attr_case", AttrValue, _impl_._oneof_case_);
+  OFFSET("attr_value", AttrValue, _impl_.value_);
+  SIZE("sizeof_attr", AttrValue);
+  OFFSET("list_s", AttrValue_ListValue, _impl_.s_);
+  OFFSET("list_i", AttrValue_ListValue, _impl_.i_);
+  OFFSET("list_f", AttrValue_ListValue, _impl_.f_);
+  OFFSET("list_b", AttrValue_ListValue, _impl_.b_);
+  OFFSET("list_type", AttrValue_ListValue, _impl_.type_);
+  OFFSET("list_shape", AttrValue_ListValue, _impl_.shape_);
+  OFFSET("list_tensor", AttrValue_ListValue, _impl_.tensor_);
+  OFFSET("list_func", AttrValue_ListValue, _impl_.func_);
+  OFFSET("func_name", NameAttrList, _impl_.name_);
+  print("func_attr", offsetof(NameAttrList, _impl_.attr_) + map_in_field<decltype(NameAttrList::_impl_.attr_)>());
+  OFFSET("shape_proto_dim", TensorShapeProto, _impl_.dim_);
+  OFFSET("shape_proto_unknown_rank", TensorShapeProto, _impl_.unknown_rank_);
+  OFFSET("dim_size", TensorShapeProto_Dim, _impl_.size_);
+  OFFSET("tensor_proto_dtype", TensorProto, _impl_.dtype_);
+  OFFSET("tensor_proto_shape", TensorProto, _impl_.tensor_shape_);
+  OFFSET("tensor_proto_content", TensorProto, _impl_.tensor_content_);
+
+  OFFSET("op_def_name", OpDef, _impl_.name_);
+  OFFSET("op_def_input_arg", OpDef, _impl_.input_arg_);
+  OFFSET("op_def_attr", OpDef, _impl_.attr_);
+  OFFSET("arg_def_name", OpDef_ArgDef, _impl_.name_);
+  OFFSET("attr_def_name", OpDef_AttrDef, _impl_.name_);
+}
+
+// A constructor that comes first: the initialisers of the headers would call into TensorFlow.
+__attribute__((constructor(101))) void probe() {
+  kernels();
+  tensors();
+  containers();
+  messages();
+  std::fflush(stdout);
+  _exit(0);
+}
+
+}  // namespace
+
+int main() {}
