@@ -18,8 +18,8 @@ setup(
     ext_modules=[
         Extension(
             "faultlens.capture.agent.libfaultlens_agent",
-            sources=["src/faultlens/capture/agent/agent.c"],
-            depends=["src/faultlens/capture/agent/agent.h"],
+            sources=["src/faultlens/capture/agent/agent.c", "src/faultlens/capture/agent/inside.c"],
+            depends=["src/faultlens/capture/agent/agent.h", "src/faultlens/capture/agent/inside.h"],
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over

@@ -13,24 +13,26 @@ import tensorflow as tf  # type: ignore[import-not-found]
 
 def main(mode: str, library: str, truth: str) -> None:
     everything = tf.load_op_library(library).everything
-    inputs, attributes = inputs_of_all_kinds(), attributes_of_all_kinds(early=mode == "construct")
+    inputs = inputs_of_all_kinds()
+    attributes = attributes_of_all_kinds(early=mode == "construct")
 
     def call() -> None:
         everything(values=inputs, name="the_node", **attributes)
 
+    given = {
+        "version": tf.__version__,
+        "op": "Everything",
+        "node": "Everything" if mode == "eager" else "the_node",
+        "stage": "construct" if mode == "construct" else "compute",
+        "at_fault": True,
+        "inputs": [] if mode == "construct" else [in_words(value) for value in inputs],
+        "attributes": {
+            "Tin": [value.dtype.name for value in inputs],
+            **{name: attribute_in_words(value) for name, value in attributes.items()},
+        },
+    }
     with open(truth, "w") as file:
-        json.dump(
-            {
-                "version": tf.__version__,
-                "node": "Everything" if mode == "eager" else "the_node",
-                "inputs": [in_words(value) for value in inputs],
-                "attributes": {
-                    "Tin": [value.dtype.name for value in inputs],
-                    **{name: attribute_in_words(value) for name, value in attributes.items()},
-                },
-            },
-            file,
-        )
+        json.dump(given, file)
     call() if mode == "eager" else tf.function(call)()
 
 

@@ -7,21 +7,16 @@
 
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_properties.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_handle.h"
-#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 
 using namespace tensorflow;
@@ -40,32 +35,22 @@ void require(bool holds, const char* what) {
 #define SIZE(name, type) print(name, sizeof(type))
 
 void kernels() {
-  OFFSET("context_params", OpKernelContext, params_);
-  SIZE("sizeof_context", OpKernelContext);
   using Params = OpKernelContext::Params;
-  OFFSET("params_step_id", Params, step_id);
+  OFFSET("context_params", OpKernelContext, params_);
   OFFSET("params_op_kernel", Params, op_kernel);
   OFFSET("params_device", Params, device);
   OFFSET("params_inputs", Params, inputs);
-  OFFSET("params_frame_iter", Params, frame_iter);
-  OFFSET("params_function_library", Params, function_library);
-  SIZE("sizeof_params", Params);
 
   OFFSET("construction_props", OpKernelConstruction, props_);
-  OFFSET("construction_device_type", OpKernelConstruction, device_type_);
   OFFSET("construction_device", OpKernelConstruction, device_);
-  SIZE("sizeof_construction", OpKernelConstruction);
 
   OFFSET("kernel_props", OpKernel, props_);
   OFFSET("kernel_name_view", OpKernel, name_view_);
   OFFSET("kernel_type_view", OpKernel, type_string_view_);
-  SIZE("sizeof_kernel", OpKernel);
 
   OFFSET("props_op_def", NodeProperties, op_def);
   OFFSET("props_node_def", NodeProperties, node_def);
   OFFSET("props_input_types", NodeProperties, input_types);
-  OFFSET("props_output_types", NodeProperties, output_types);
-  SIZE("sizeof_props", NodeProperties);
 }
 
 // The byte in a shape that an accessor reads. All other bytes are zero meanwhile.
@@ -91,7 +76,6 @@ void tensors() {
 
   OFFSET("tensor_shape", Tensor, shape_);
   OFFSET("tensor_buffer", Tensor, buf_);
-  SIZE("sizeof_tensor", Tensor);
   OFFSET("buffer_data", TensorBuffer, data_);
 
   OFFSET("shape_dims", TensorShapeRep, u_);
@@ -103,7 +87,6 @@ void tensors() {
   print("shape_tag_16", TensorShapeRep::REP16);
   print("shape_tag_32", TensorShapeRep::REP32);
   print("shape_tag_out_of_line", TensorShapeRep::REP_OUT_OF_LINE);
-  print("shape_unknown_rank", TensorShapeRep::kUnknownRank);
 
   SIZE("sizeof_tstring", TF_TString);
   print("tstring_type_mask", TF_TSTR_TYPE_MASK);
@@ -119,18 +102,6 @@ void tensors() {
   OFFSET("tstring_offset_offset", TF_TString, u.offset.offset);
   OFFSET("tstring_view_size", TF_TString, u.view.size);
   OFFSET("tstring_view_pointer", TF_TString, u.view.ptr);
-
-  OFFSET("handle_device", ResourceHandle, device_);
-  OFFSET("handle_container", ResourceHandle, container_);
-  OFFSET("handle_name", ResourceHandle, name_);
-  OFFSET("handle_type_name", ResourceHandle, maybe_type_name_);
-  OFFSET("handle_dtypes_and_shapes", ResourceHandle, dtypes_and_shapes_);
-  OFFSET("handle_resource", ResourceHandle, resource_);
-  SIZE("sizeof_handle", ResourceHandle);
-  OFFSET("dtype_and_shape_dtype", DtypeAndPartialTensorShape, dtype);
-  OFFSET("dtype_and_shape_shape", DtypeAndPartialTensorShape, shape);
-  SIZE("sizeof_dtype_and_shape", DtypeAndPartialTensorShape);
-  OFFSET("variable_tensor", Var, tensor_);
 }
 
 void containers() {
@@ -139,24 +110,22 @@ void containers() {
   static_assert(std::is_same_v<absl::string_view, std::string_view>);
   OFFSET("view_pointer", std::string_view, _M_str);
   OFFSET("view_length", std::string_view, _M_len);
-  OFFSET("vector_begin", std::vector<long>, _M_impl._M_start);
-  OFFSET("vector_end", std::vector<long>, _M_impl._M_finish);
   using Values = absl::Span<const TensorValue>;
   OFFSET("span_pointer", Values, ptr_);
   OFFSET("span_length", Values, len_);
 
-  // inlined_size holds size * 2 + 1 if inlined_data is a pointer to the elements, size * 2 if they lie there themselves.
+  // Twice the size; plus 1 if inlined_data points to the elements and they do not lie there themselves.
   using Types = DataTypeVector;
   OFFSET("inlined_size", Types, storage_.metadata_);
   OFFSET("inlined_data", Types, storage_.data_);
-  auto size_word = [](const Types& types) {
-    return *reinterpret_cast<const size_t*>(reinterpret_cast<const char*>(&types) + offsetof(Types, storage_.metadata_));
-  };
-  auto data = [](const Types& types) { return reinterpret_cast<const char*>(&types) + offsetof(Types, storage_.data_); };
   const Types few(3, DT_INT64), many(9, DT_INT64);
-  require(size_word(few) == 6 && static_cast<const void*>(few.data()) == data(few), "few elements of a vector are inlined");
-  require(size_word(many) == 19 && many.data() == *reinterpret_cast<const DataType* const*>(data(many)),
-          "many elements of a vector are elsewhere");
+  auto word = [](const Types& types, size_t offset) {
+    return reinterpret_cast<const uintptr_t*>(reinterpret_cast<const char*>(&types) + offset);
+  };
+  auto size = [&](const Types& types) { return *word(types, offsetof(Types, storage_.metadata_)); };
+  auto data = [&](const Types& types) { return word(types, offsetof(Types, storage_.data_)); };
+  require(size(few) == 6 && static_cast<const void*>(few.data()) == data(few), "a short vector is inlined");
+  require(size(many) == 19 && many.data() == reinterpret_cast<const DataType*>(*data(many)), "a long one is not");
 }
 
 // ---------------------------------------------------------------------------------------------------------- protobuf
@@ -180,31 +149,25 @@ enum MapTrees {
   kPairedTrees = 2,  // … a tree if the neighbour (index ^ 1) holds the same pointer
 };
 
+template <typename Table, typename Node>
+void map_of(size_t table, MapTrees trees) {
+  print("map_elements", table + offsetof(Table, num_elements_));
+  print("map_buckets", table + offsetof(Table, num_buckets_));
+  print("map_table", table + offsetof(Table, table_));
+  print("sizeof_map_count", sizeof(Table::num_elements_));
+  print("map_trees", trees);
+  OFFSET("map_node_next", Node, next);
+  OFFSET("map_node_key", Node, kv.first);
+  OFFSET("map_node_value", Node, kv.second);
+}
+
 template <typename Map>
 void map() {
   if constexpr (has_elements_<Map>) {
-    using Inner = typename Map::InnerMap;
-    using Node = typename Inner::Node;
-    constexpr size_t inner = offsetof(Map, elements_);
-    print("map_elements", inner + offsetof(Inner, num_elements_));
-    print("map_buckets", inner + offsetof(Inner, num_buckets_));
-    print("map_table", inner + offsetof(Inner, table_));
-    print("sizeof_map_count", sizeof(Inner::num_elements_));
-    print("map_trees", kPairedTrees);
-    OFFSET("map_node_next", Node, next);
-    OFFSET("map_node_key", Node, kv.first);
-    OFFSET("map_node_value", Node, kv.second);
+    map_of<typename Map::InnerMap, typename Map::InnerMap::Node>(offsetof(Map, elements_), kPairedTrees);
   } else {
-    using Node = typename Map::Node;
-    OFFSET("map_elements", Map, num_elements_);
-    OFFSET("map_buckets", Map, num_buckets_);
-    OFFSET("map_table", Map, table_);
-    print("sizeof_map_count", sizeof(Map::num_elements_));
     using Bucket = std::remove_pointer_t<decltype(Map::table_)>;
-    print("map_trees", std::is_pointer_v<Bucket> ? kNoTrees : kTaggedTrees);
-    OFFSET("map_node_next", Node, next);
-    OFFSET("map_node_key", Node, kv.first);
-    OFFSET("map_node_value", Node, kv.second);
+    map_of<Map, typename Map::Node>(0, std::is_pointer_v<Bucket> ? kNoTrees : kTaggedTrees);
   }
 }
 
@@ -217,9 +180,23 @@ constexpr size_t map_in_field() {
   }
 }
 
-// Elements of a RepeatedField. Where repeated_long_bit is not 0 and not set in the word of the pointer, the elements lie
-// at repeated_inline themselves and their number is the word & repeated_inline_mask. Else the pointer is the word without
-// the bits of repeated_tag_mask, and the number is the int at repeated_size.
+// The bit that makes a question come true.
+template <typename Ask>
+long only_bit(Ask ask) {
+  uintptr_t found = 0;
+  for (uintptr_t bit = 1; bit; bit <<= 1) {
+    if (ask(bit)) {
+      require(!found, "one bit is the mark");
+      found = bit;
+    }
+  }
+  require(found, "a bit is the mark");
+  return found;
+}
+
+// Elements of a RepeatedField. Where repeated_long_bit is not 0 and not set in the word at repeated_pointer, they lie at
+// repeated_inline and their number is the word & repeated_inline_mask. Else the pointer is the word without the bits of
+// repeated_tag_mask, and the number is the int at repeated_size.
 template <typename Field>
 void repeated() {
   if constexpr (has_soo_rep_<Field>) {
@@ -232,10 +209,10 @@ void repeated() {
     pointer.elements_int = ~uintptr_t{0};
     print("repeated_tag_mask", ~reinterpret_cast<uintptr_t>(pointer.elements()));
     Short word;
-    for (int bit = 0; bit < 64; ++bit) {
-      word.arena_and_size = uintptr_t{1} << bit;
-      if (!word.is_soo()) print("repeated_long_bit", 1L << bit);
-    }
+    print("repeated_long_bit", only_bit([&](uintptr_t bit) {
+            word.arena_and_size = bit;
+            return !word.is_soo();
+          }));
     print("repeated_inline", base + offsetof(Short, data));
     word.arena_and_size = ~uintptr_t{0};
     print("repeated_inline_mask", word.size());
@@ -261,7 +238,12 @@ void repeated_pointers() {
   OFFSET("pointers_size", Field, current_size_);
   if constexpr (has_tagged_rep_or_elem_<Field>) {
     OFFSET("pointers_array", Field, tagged_rep_or_elem_);
-    print("pointers_many_bit", 1);
+    alignas(Field) char raw[sizeof(Field)] = {};
+    Field& field = *reinterpret_cast<Field*>(raw);
+    print("pointers_many_bit", only_bit([&](uintptr_t bit) {
+            field.tagged_rep_or_elem_ = reinterpret_cast<void*>(bit);
+            return !field.using_sso();
+          }));
   } else {
     OFFSET("pointers_array", Field, rep_);
     print("pointers_many_bit", 0);
@@ -277,38 +259,23 @@ void messages() {
 
   OFFSET("node_def_name", NodeDef, _impl_.name_);
   OFFSET("node_def_op", NodeDef, _impl_.op_);
-  OFFSET("node_def_device", NodeDef, _impl_.device_);
-  OFFSET("node_def_input", NodeDef, _impl_.input_);
   print("node_def_attr", offsetof(NodeDef, _impl_.attr_) + map_in_field<decltype(NodeDef::_impl_.attr_)>());
-  OFFSET("node_def_debug_info", NodeDef, _impl_.experimental_debug_info_);
-  OFFSET("debug_info_node_names", NodeDef_ExperimentalDebugInfo, _impl_.original_node_names_);
-  OFFSET("debug_info_func_names", NodeDef_ExperimentalDebugInfo, _impl_.original_func_names_);
 
   OFFSET("attr_case", AttrValue, _impl_._oneof_case_);
   OFFSET("attr_value", AttrValue, _impl_.value_);
-  SIZE("sizeof_attr", AttrValue);
   OFFSET("list_s", AttrValue_ListValue, _impl_.s_);
   OFFSET("list_i", AttrValue_ListValue, _impl_.i_);
   OFFSET("list_f", AttrValue_ListValue, _impl_.f_);
   OFFSET("list_b", AttrValue_ListValue, _impl_.b_);
   OFFSET("list_type", AttrValue_ListValue, _impl_.type_);
   OFFSET("list_shape", AttrValue_ListValue, _impl_.shape_);
-  OFFSET("list_tensor", AttrValue_ListValue, _impl_.tensor_);
   OFFSET("list_func", AttrValue_ListValue, _impl_.func_);
   OFFSET("func_name", NameAttrList, _impl_.name_);
-  print("func_attr", offsetof(NameAttrList, _impl_.attr_) + map_in_field<decltype(NameAttrList::_impl_.attr_)>());
   OFFSET("shape_proto_dim", TensorShapeProto, _impl_.dim_);
   OFFSET("shape_proto_unknown_rank", TensorShapeProto, _impl_.unknown_rank_);
   OFFSET("dim_size", TensorShapeProto_Dim, _impl_.size_);
-  OFFSET("tensor_proto_dtype", TensorProto, _impl_.dtype_);
-  OFFSET("tensor_proto_shape", TensorProto, _impl_.tensor_shape_);
-  OFFSET("tensor_proto_content", TensorProto, _impl_.tensor_content_);
 
   OFFSET("op_def_name", OpDef, _impl_.name_);
-  OFFSET("op_def_input_arg", OpDef, _impl_.input_arg_);
-  OFFSET("op_def_attr", OpDef, _impl_.attr_);
-  OFFSET("arg_def_name", OpDef_ArgDef, _impl_.name_);
-  OFFSET("attr_def_name", OpDef_AttrDef, _impl_.name_);
 }
 
 // A constructor that comes first: the initialisers of the headers would call into TensorFlow.

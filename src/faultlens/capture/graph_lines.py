@@ -125,6 +125,7 @@ class GraphLines:
         """`function` is the graph function that the node runs in; `callers` are the lines (file, number) of the user's
         code on the stack from which it was started."""
         made = self._made(node)
+        best = Written()
         for decides in (
             lambda each: function is None or each.graph.function == function,
             lambda each: self._is_called_from(each.graph, callers),
@@ -133,8 +134,8 @@ class GraphLines:
             made = [each for each in made if decides(each)] or made
             found = {self._written(each) for each in made}
             if len({written.frame for written in found}) == 1:
-                return _common(found)
-        return Written()
+                best = _common(found)
+        return best
 
     def defined(self, function: str) -> Frame | None:
         """Where a graph function was written."""

@@ -15,12 +15,12 @@ def write_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Put the content under this name in one step; an earlier file stays whole until then."""
     path = path.resolve()  # a link keeps pointing where it pointed
     sibling = path.with_name(f".{path.name[:200]}.{os.getpid()}")
     try:
-        write_synced(sibling, data)
+        write_synced(sibling, data, mode)
         sibling.rename(path)
     finally:
         sibling.unlink(missing_ok=True)

@@ -18,10 +18,11 @@ import msgspec
 from faultlens import reportfile
 from faultlens.crash import OutcomeKind
 from faultlens.errors import FaultlensError
+from faultlens.home import home
 from faultlens.report.headline import headline, program_name
 from faultlens.reportfile import Report
 from faultlens.safe_text import one_line
-from faultlens.store.files import sync_folder, write_synced
+from faultlens.store.files import replace_file, sync_folder, write_synced
 
 MAX_REPORTS = 100
 MAX_BYTES = 500_000_000
@@ -52,16 +53,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     kind: OutcomeKind | None = None
     signal: str | None = None
     headline: str = ""
-
-
-def home() -> Path:
-    """The folder of all reports; it need not exist yet."""
-    if chosen := os.environ.get("FAULTLENS_HOME"):
-        return Path(chosen).expanduser()
-    state = os.environ.get("XDG_STATE_HOME", "")
-    # The XDG specification: a relative path is invalid and to be ignored.
-    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
-    return base / "faultlens"
 
 
 def save(report: Report) -> Path:
@@ -101,6 +92,26 @@ def find(name: str | None = None) -> Path:
     raise FaultlensError(
         f"There is no report {shown!r}.", "`faultlens show --list` names those there are; a path works too."
     )
+
+
+def is_kept(path: Path) -> bool:
+    """Whether it is one of the reports kept here, and so of our own making."""
+    return path.name == REPORT and path.resolve().parent in {folder.resolve() for folder in _folders(home())}
+
+
+def identity(path: Path) -> str:
+    """Eight hexadecimal digits that name a report, kept or not."""
+    return _id(path.parent) if is_kept(path) else hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+
+
+def update(path: Path, report: Report) -> None:
+    """Put a report in the place of the kept one, in one step; its name stays."""
+    try:
+        replace_file(path, reportfile.to_json(report), 0o600)
+    except OSError as error:
+        raise FaultlensError(
+            f"{path} could not be written: {error.strerror}.", "The report stays as it was."
+        ) from error
 
 
 # -------------------------------------------------------------------------------------------- saving

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "agent.h"
+#include "inside.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,7 +46,8 @@ static struct fl_area *area; /* NULL: not supervised, everything is passed throu
  * text of dlerror(), which the program may be about to print. */
 #define WRAPPED(X)                                                                                           \
     X(sigaction) X(signal) X(sysv_signal) X(pthread_create) X(write) X(writev) X(syscall) X(fwrite) X(fputs) \
-    X(fputc) X(putc) X(vfprintf) X(__vfprintf_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
+    X(fputc) X(putc) X(vfprintf) X(__vfprintf_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp) \
+    X(open) X(open64)
 
 extern int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list arguments);
 #undef putc
@@ -686,6 +688,22 @@ EXPORT int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
     return result;
 }
 
+/* ---------------------------------------------------------------------------- modules that Python imports */
+
+/* What is not passed is read as garbage and ignored, as the C library itself does without O_CREAT. */
+#define WRAP_OPEN(name)                                \
+    EXPORT int name(const char *path, int flags, ...) { \
+        va_list list;                                  \
+        va_start(list, flags);                         \
+        mode_t mode = va_arg(list, mode_t);            \
+        va_end(list);                                  \
+        if (area) before_open(area, path);             \
+        return NEXT(name)(path, flags, mode);          \
+    }
+
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+
 /* ------------------------------------------------------------------------------------------------ start */
 
 /* A program may start another one with an environment of its own making (env LD_PRELOAD=…, env -i): the agent goes
@@ -793,6 +811,7 @@ static void hide_from_children(void) {
 static void begin_forked_child(void) {
     own_pid = getpid();
     __atomic_store_n(&crashing_thread, 0, __ATOMIC_RELEASE);
+    take_own_progress(area);
 }
 
 static void __attribute__((constructor)) start_agent(void) {

@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #define FL_MAGIC 0x534e454c544c5546ull /* "FULTLENS" */
-#define FL_VERSION 1
+#define FL_VERSION 2
 #define FL_SLOTS 16
 #define FL_ALSO 3
 #define FL_HANDLED 16
 #define FL_EXCEPTIONS 8
+#define FL_PROGRESS 16
+#define FL_PROGRESS_BYTES 4096
 #define FL_THROW_FRAMES 16
 #define FL_OUTPUT_BYTES (256 * 1024)
 #define FL_GREGS 23
@@ -62,6 +64,12 @@ struct fl_handled {
     struct fl_fault fault;
 };
 
+/* How far a Python program has come, written by the code that inside.c puts into it (inside/layout.py). */
+struct fl_progress {
+    int32_t pid; /* 0: free */
+    uint8_t data[FL_PROGRESS_BYTES - 4];
+};
+
 struct fl_area {
     uint64_t magic;
     uint32_t version;
@@ -71,7 +79,10 @@ struct fl_area {
     uint32_t accept_ms; /* how long a crashed process waits to be noticed */
     uint32_t finish_ms; /* and how long it then waits to be let go */
     uint64_t output_head; /* bytes ever written to the ring */
-    uint8_t pad[4096 - 40];
+    char notes[64];    /* the file that code inside Python programs appends its notes to */
+    char inside[2048]; /* the folder of that code; empty: none */
+    uint8_t pad[4096 - 40 - 64 - 2048];
+    struct fl_progress progress[FL_PROGRESS]; /* a page each, which its process maps once more */
     struct fl_slot slots[FL_SLOTS];
     struct fl_handled handled[FL_HANDLED]; /* by pid modulo FL_HANDLED */
     uint8_t output[FL_OUTPUT_BYTES];

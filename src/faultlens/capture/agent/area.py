@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from faultlens.capture.agent import layout
+from faultlens.capture.agent import INSIDE, layout
 from faultlens.capture.death import Death, RawFault, RawThrow
 
 ACCEPT_MS = 3_000
@@ -26,6 +26,7 @@ class SharedArea:
     """Made by the supervisor before the program starts. Has no name in any file system that could be full."""
 
     def __init__(self) -> None:
+        self._notes = os.memfd_create("faultlens-notes", os.MFD_CLOEXEC)
         size = ctypes.sizeof(layout.Area)
         self.descriptor = os.memfd_create("faultlens", os.MFD_CLOEXEC)
         os.posix_fallocate(self.descriptor, 0, size)
@@ -35,12 +36,24 @@ class SharedArea:
         self.area.supervisor_pid = os.getpid()
         self.area.accept_ms = ACCEPT_MS
         self.area.finish_ms = FINISH_MS
+        self.area.notes = f"/proc/{os.getpid()}/fd/{self._notes}".encode()
+        folder = os.fsencode(INSIDE)
+        if len(folder) < layout.INSIDE_PATH_BYTES:
+            self.area.inside = folder
         self.area.magic = layout.MAGIC
 
     @property
     def path(self) -> str:
         """Where the program finds it. Nothing is inherited: its table of open files stays as it was."""
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"
+
+    def notes(self) -> bytes:
+        """What code inside Python programs wrote down of their graphs."""
+        return os.pread(self._notes, os.fstat(self._notes).st_size, 0)
+
+    def progress(self, pid: int) -> bytes:
+        """The page on which a process left its progress."""
+        return next((bytes(page) for page in self.area.progress if page.pid == pid), b"")
 
     @property
     def attached(self) -> bool:

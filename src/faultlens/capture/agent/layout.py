@@ -6,11 +6,15 @@ import ctypes
 from ctypes import c_char, c_int16, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
 
 MAGIC = 0x534E454C544C5546
-VERSION = 1
+VERSION = 2
 SLOTS = 16
 ALSO = 3
 HANDLED = 16
 EXCEPTIONS = 8
+PROGRESS = 16
+PROGRESS_BYTES = 4096
+NOTES_PATH_BYTES = 64
+INSIDE_PATH_BYTES = 2048
 THROW_FRAMES = 16
 OUTPUT_BYTES = 256 * 1024
 OUTPUT_MAGIC = 0x4C46
@@ -62,6 +66,10 @@ class Handled(ctypes.Structure):
     _fields_ = [("active", c_uint32), ("count", c_uint32), ("fault", Fault)]
 
 
+class Progress(ctypes.Structure):
+    _fields_ = [("pid", c_int32), ("data", c_uint8 * (PROGRESS_BYTES - 4))]
+
+
 class Area(ctypes.Structure):
     _fields_ = [
         ("magic", c_uint64),
@@ -72,7 +80,10 @@ class Area(ctypes.Structure):
         ("accept_ms", c_uint32),
         ("finish_ms", c_uint32),
         ("output_head", c_uint64),
-        ("pad", c_uint8 * (4096 - 40)),
+        ("notes", c_char * NOTES_PATH_BYTES),
+        ("inside", c_char * INSIDE_PATH_BYTES),
+        ("pad", c_uint8 * (4096 - 40 - NOTES_PATH_BYTES - INSIDE_PATH_BYTES)),
+        ("progress", Progress * PROGRESS),
         ("slots", Slot * SLOTS),
         ("handled", Handled * HANDLED),
         ("output", c_uint8 * OUTPUT_BYTES),

@@ -10,10 +10,12 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from faultlens import crash
 from faultlens.capture.memory import Memory
 from faultlens.capture.tensorflow.cpp import WORD, Objects
-from faultlens.capture.tensorflow.layout import layouts_for
+from faultlens.capture.tensorflow.layout import Layout, layouts_for
 from faultlens.capture.tensorflow.live_stack import LiveStack, read_stack, words_beyond
 from faultlens.capture.tensorflow.liveness import is_computing, is_constructing, may_work, runs_code_of
 from faultlens.capture.tensorflow.pages import Pages, SpentError
@@ -44,23 +46,25 @@ def kernels_in_flight(
     exceptions: Sequence[CppException] = (),
     contents: bool = True,
     seconds: float = SECONDS,
+    layouts: Sequence[Layout] | None = None,
 ) -> Scan:
     """`threads` with their frames, the crashed one first. After `seconds` what was found until then is told.
 
-    `contents`: with the values of the inputs, up to a limit.
+    `contents`: with the values of the inputs, up to a limit. `layouts`: those of the release that is mapped, if None.
     """
-    layouts = layouts_for(mappings, memory)
+    layouts = layouts_for(mappings, memory) if layouts is None else layouts
     if not layouts:
         return Scan()
     pages = Pages(memory, mappings, seconds)
-    for layout in layouts:
-        search = _Search(Objects(pages, layout))
+    searches = [_Search(Objects(pages, layout)) for layout in layouts]
+    for search in searches:
         search.run(threads, registers, exceptions)
-        if search.found or pages.spent:
-            break
-    kernels = rank(list(search.found.values())[:MAX_KERNELS], threads, fault, search.helped)
+    first, *others = [search for search in searches if search.found] or searches[:1]
+    for other in others:
+        first.keep_agreed(other)
+    kernels = rank(list(first.found.values())[:MAX_KERNELS], threads, fault, first.helped())
     if contents:
-        kernels = with_contents(search.objects, kernels)
+        kernels = with_contents(first.objects, kernels)
     return Scan(kernels, (f"ops in flight: the search was ended, {pages.spent}",) if pages.spent else ())
 
 
@@ -81,7 +85,7 @@ class _Search:
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self.found: dict[int, Kernel] = {}  # by the place of the context; the innermost of a thread first
-        self.helped: list[Kernel] = []  # those that the crashed thread did a share of the work for
+        self._helped: list[int] = []  # the places of those that the crashed thread did a share of the work for
         self._pages = objects.pages
         self._works = Works(objects)
 
@@ -108,12 +112,26 @@ class _Search:
         except SpentError:
             pass
 
+    def helped(self) -> list[Kernel]:
+        return [self.found[place] for place in self._helped]
+
+    def keep_agreed(self, other: _Search) -> None:
+        """Of a build that is not known, only that stays which another layout that fits it says as well."""
+        for place, kernel in self.found.items():
+            also = other.found.get(place)
+            if also is not None:
+                attributes = {
+                    name: each for name, each in kernel.attributes.items() if also.attributes.get(name) == each
+                }
+                inputs = tuple(one if one == two else None for one, two in zip(kernel.inputs, also.inputs, strict=True))
+                self.found[place] = replace(kernel, attributes=attributes, inputs=inputs)
+
     def _find_helped(self, helper: LiveStack, callers: Sequence[_Caller]) -> None:
         """Work is shared with other threads by pointers to what the waiting call has on its stack."""
         words = helper.words_of_work()
         for known in (words, self._in_closures(helper, words)):
-            self.helped = [self.found[each.place] for each in callers if each.has_inside(known)]
-            if self.helped:
+            self._helped = [caller.place for caller in callers if caller.has_inside(known)]
+            if self._helped:
                 return
 
     # ---------------------------------------------------------------------------------------- one thread

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import msgspec
 
@@ -19,6 +20,7 @@ TABLE = "layouts.json"
 _LIBRARY = re.compile(
     r"^(?:libtensorflow_framework\.so|libtensorflow_cc\.so|libtensorflow\.so|_pywrap_tensorflow_internal\.so)"
 )
+_PACKAGE = re.compile(r"(.*)/tensorflow/")
 _DISTRIBUTIONS = frozenset(
     {"tensorflow", "tensorflow_cpu", "tensorflow_gpu", "tensorflow_intel", "tensorflow_rocm", "tf_nightly"}
 )
@@ -146,12 +148,12 @@ def layouts_for(mappings: Sequence[Mapping], memory: Memory) -> tuple[Layout, ..
         return ()
     parts = [mapping for mapping in mappings if mapping.path in paths]
     build_ids = {library.build_id for library in libraries(parts, memory)}
-    return choose(table(), build_ids, _version(paths[0]))
+    return choose(table(), build_ids, _version(paths))
 
 
 def tensorflow_libraries(mappings: Sequence[Mapping]) -> tuple[str, ...]:
-    paths = dict.fromkeys(mapping.path for mapping in mappings if mapping.path and "tensorflow" in mapping.path)
-    return tuple(sorted(path for path in paths if _LIBRARY.match(PurePath(path).name)))[::-1]
+    paths = {mapping.path for mapping in mappings if mapping.path and "tensorflow" in mapping.path}
+    return tuple(sorted(path for path in paths if _LIBRARY.match(PurePath(path).name)))
 
 
 def choose(known: Table, build_ids: set[str | None], version: str | None) -> tuple[Layout, ...]:
@@ -170,18 +172,21 @@ def table() -> Table:
     return msgspec.json.decode(data, type=Table)
 
 
-def _version(library: str) -> str | None:
-    """Of the distribution that the library was installed with: site-packages/tensorflow_cpu-2.21.0.dist-info."""
-    site_packages = Path(library).parent.parent
-    try:
-        entries = sorted(site_packages.glob("*.dist-info"))
-    except OSError:
-        return None
-    for entry in entries:
-        name, _, version = entry.name.removesuffix(".dist-info").partition("-")
+def _version(paths: Iterable[str]) -> str | None:
+    """Of the distribution that a library was installed with: site-packages/tensorflow_cpu-2.21.0.dist-info."""
+    folders = dict.fromkeys(match[1] for path in paths if (match := _PACKAGE.match(path)))
+    for entry in (entry for folder in folders for entry in _distributions(folder)):
+        name, _, version = entry.removesuffix(".dist-info").partition("-")
         if name.lower() in _DISTRIBUTIONS:
             return version.partition("+")[0]
     return None
+
+
+def _distributions(folder: str) -> list[str]:
+    try:
+        return sorted(entry for entry in os.listdir(folder) if entry.endswith(".dist-info"))
+    except OSError:
+        return []
 
 
 def _series(version: str) -> str:

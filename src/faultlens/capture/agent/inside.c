@@ -1,0 +1,308 @@
+/* Puts Python code of ours (the folder inside/) into a Python program that imports TensorFlow or Keras.
+ *
+ * Nothing in the environment, sys.path or sys.argv tells Python to do so: the import system opens the package's
+ * __init__ file, and that call passes through the agent. (A hook for Python's audit events would be the official
+ * entry, but makes every id() and sys._getframe() of every program slower.) At that moment the thread has given up
+ * the GIL, takes it back for us, runs our code, and then opens the file. Programs that import neither package are
+ * never touched.
+ *
+ * Python's functions are looked up by name: one agent serves all versions, and programs that are not Python.
+ */
+#define _GNU_SOURCE
+#include "inside.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct object PyObject;
+typedef PyObject *python_function(PyObject *self, PyObject *arguments);
+typedef PyObject *python_function_with_keywords(PyObject *self, PyObject *arguments, PyObject *keywords);
+
+/* PyMethodDef, whose layout is part of Python's stable ABI. */
+struct method {
+    const char *name;
+    void *function;
+    int flags;
+    const char *doc;
+};
+#define METH_VARARGS 1
+#define METH_KEYWORDS 2
+#define METH_NOARGS 4
+#define METH_O 8
+#define PyBUF_WRITE 0x200
+#define Py_file_input 257
+
+#define PYTHON(X)                                                                                      \
+    X(int, Py_IsInitialized, (void))                                                                   \
+    X(void *, PyGILState_GetThisThreadState, (void))                                                   \
+    X(int, PyGILState_Ensure, (void))                                                                  \
+    X(void, PyGILState_Release, (int))                                                                 \
+    X(void *, PyInterpreterState_Get, (void))                                                          \
+    X(void *, PyInterpreterState_Main, (void))                                                         \
+    X(void *, PyThreadState_Get, (void))                                                               \
+    X(PyObject *, PyThreadState_GetFrame, (void *))                                                    \
+    X(PyObject *, PyFrame_GetBack, (PyObject *))                                                       \
+    X(PyObject *, PyFrame_GetCode, (PyObject *))                                                       \
+    X(PyObject *, PyEval_GetBuiltins, (void))                                                          \
+    X(PyObject *, PyRun_StringFlags, (const char *, int, PyObject *, PyObject *, void *))              \
+    X(PyObject *, PyDict_New, (void))                                                                  \
+    X(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *))                               \
+    X(PyObject *, PyTuple_GetItem, (PyObject *, ssize_t))                                              \
+    X(PyObject *, PyUnicode_DecodeFSDefault, (const char *))                                           \
+    X(PyObject *, PyMemoryView_FromMemory, (char *, ssize_t, int))                                     \
+    X(PyObject *, PyCFunction_NewEx, (struct method *, PyObject *, PyObject *))                        \
+    X(PyObject *, PyInstanceMethod_New, (PyObject *))                                                  \
+    X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))                                 \
+    X(PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...))                                     \
+    X(int, PyObject_IsTrue, (PyObject *))                                                              \
+    X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))                                      \
+    X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))                                       \
+    X(int, PyErr_ExceptionMatches, (PyObject *))                                                       \
+    X(void, PyErr_SetInterrupt, (void))                                                                \
+    X(void, PyErr_Clear, (void))                                                                       \
+    X(void, Py_IncRef, (PyObject *))                                                                   \
+    X(void, Py_DecRef, (PyObject *))
+
+static struct {
+#define DECLARE(type, name, arguments) type(*name) arguments;
+    PYTHON(DECLARE)
+    PyObject *none, **keyboard_interrupt;
+} python;
+
+/* False where this is not Python, or one too old (before 3.9). */
+static bool find_python(void) {
+    if (python.none) return true;
+#define LOOK_UP(type, name, arguments) \
+    if (!(python.name = (type(*) arguments)dlsym(RTLD_DEFAULT, #name))) return false;
+    PYTHON(LOOK_UP)
+    python.keyboard_interrupt = dlsym(RTLD_DEFAULT, "PyExc_KeyboardInterrupt");
+    return python.keyboard_interrupt && (python.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct"));
+}
+
+/* ----------------------------------------------------------------------------- what our Python code needs */
+
+/* chain(original, before, after) is a function that calls all three. Being made in C, it leaves no frame in the
+ * program's tracebacks. before() gets the arguments; after(result, arguments) the tuple of positional ones, and None
+ * for the result if an exception was raised. An exception of theirs is let out: theirs catch their own, so it comes
+ * from a signal handler of the program. */
+static PyObject *call_chained(PyObject *parts, PyObject *arguments, PyObject *keywords) {
+    PyObject *original = python.PyTuple_GetItem(parts, 0);
+    PyObject *before = python.PyTuple_GetItem(parts, 1), *after = python.PyTuple_GetItem(parts, 2);
+    if (before != python.none) {
+        PyObject *ignored = python.PyObject_Call(before, arguments, keywords);
+        if (!ignored) return NULL;
+        python.Py_DecRef(ignored);
+    }
+    PyObject *result = python.PyObject_Call(original, arguments, keywords);
+    if (after == python.none) return result;
+    PyObject *type, *value, *traceback;
+    python.PyErr_Fetch(&type, &value, &traceback);
+    PyObject *ignored =
+        python.PyObject_CallFunctionObjArgs(after, result ? result : python.none, arguments, (PyObject *)NULL);
+    if (ignored) {
+        python.Py_DecRef(ignored);
+        python.PyErr_Restore(type, value, traceback);
+        return result;
+    }
+    python.Py_DecRef(type); /* these may be NULL */
+    python.Py_DecRef(value);
+    python.Py_DecRef(traceback);
+    python.Py_DecRef(result);
+    return NULL;
+}
+
+static struct method chained = {"chained", (void *)call_chained, METH_VARARGS | METH_KEYWORDS, NULL};
+
+static PyObject *chain(PyObject *self, PyObject *parts) {
+    (void)self;
+    PyObject *function = python.PyCFunction_NewEx(&chained, parts, NULL);
+    if (!function) return NULL;
+    PyObject *method = python.PyInstanceMethod_New(function); /* becomes a method in a class */
+    python.Py_DecRef(function);
+    return method;
+}
+
+/* The codes that were met on stacks, and whether they are the user's own: decided once each, in Python. */
+#define CODES 8192
+#define MAX_PROBES 16
+static struct {
+    PyObject *code; /* a reference: its address is not used again */
+    bool own;
+} codes[CODES];
+
+static bool is_own(PyObject *code, PyObject *decide) {
+    size_t start = ((uintptr_t)code >> 4) % CODES, at = start;
+    for (size_t probe = 0; probe < MAX_PROBES; probe++) {
+        at = (start + probe) % CODES;
+        if (codes[at].code == code) return codes[at].own;
+        if (!codes[at].code) break;
+    }
+    PyObject *answer = python.PyObject_CallFunctionObjArgs(decide, code, (PyObject *)NULL);
+    bool own = answer && python.PyObject_IsTrue(answer) == 1;
+    if (!answer) python.PyErr_Clear();
+    python.Py_DecRef(answer);
+    PyObject *before = codes[at].code;
+    python.Py_IncRef(code);
+    codes[at].code = code;
+    codes[at].own = own;
+    python.Py_DecRef(before);
+    return own;
+}
+
+#define MAX_FRAMES 1000
+
+/* The innermost frame of the user's own code on the stack of this thread, or None. */
+static PyObject *user_frame(PyObject *decide, PyObject *ignored) {
+    (void)ignored;
+    PyObject *frame = python.PyThreadState_GetFrame(python.PyThreadState_Get());
+    for (int depth = 0; frame && depth < MAX_FRAMES; depth++) {
+        PyObject *code = python.PyFrame_GetCode(frame);
+        bool own = is_own(code, decide);
+        python.Py_DecRef(code);
+        if (own) return frame;
+        PyObject *outer = python.PyFrame_GetBack(frame);
+        python.Py_DecRef(frame);
+        frame = outer;
+    }
+    python.Py_DecRef(frame);
+    python.Py_IncRef(python.none);
+    return python.none;
+}
+
+static struct method user_frame_method = {"user_frame", (void *)user_frame, METH_NOARGS, NULL};
+
+/* frame_finder(decide) is user_frame(), with decide(code) to tell whose code it is. */
+static PyObject *frame_finder(PyObject *self, PyObject *decide) {
+    (void)self;
+    return python.PyCFunction_NewEx(&user_frame_method, decide, NULL);
+}
+
+static struct method chain_method = {"chain", (void *)chain, METH_VARARGS, NULL};
+static struct method frame_finder_method = {"frame_finder", (void *)frame_finder, METH_O, NULL};
+
+static void put(PyObject *dictionary, const char *name, PyObject *value) {
+    if (value) python.PyDict_SetItemString(dictionary, name, value);
+    python.Py_DecRef(value);
+}
+
+/* For programs that load the agent by themselves (faultlens.install()); the caller holds the GIL. */
+EXPORT PyObject *faultlens_tools(void) {
+    PyObject *tools = find_python() ? python.PyDict_New() : NULL;
+    if (!tools) return NULL;
+    put(tools, "chain", python.PyCFunction_NewEx(&chain_method, NULL, NULL));
+    put(tools, "frame_finder", python.PyCFunction_NewEx(&frame_finder_method, NULL, NULL));
+    return tools;
+}
+
+/* ------------------------------------------------------------------------------- the page for its progress */
+
+static void *progress_page; /* where our Python code writes; what lies behind it changes with a fork */
+
+static struct fl_progress *claim_progress(struct fl_area *area) {
+    int32_t self = getpid();
+    for (int taking_over = 0; taking_over < 2; taking_over++)
+        for (int i = 0; i < FL_PROGRESS; i++) {
+            struct fl_progress *progress = &area->progress[i];
+            int32_t owner = __atomic_load_n(&progress->pid, __ATOMIC_ACQUIRE);
+            bool free = taking_over ? !owner || (kill(owner, 0) && errno == ESRCH) : owner == self;
+            if (free && __atomic_compare_exchange_n(&progress->pid, &owner, self, false, __ATOMIC_ACQ_REL,
+                                                    __ATOMIC_RELAXED)) {
+                memset(progress->data, 0, sizeof progress->data);
+                return progress;
+            }
+        }
+    return NULL;
+}
+
+/* Shared memory is mapped a second time by "moving" none of its bytes: mremap(2). */
+static PyObject *own_progress(struct fl_area *area) {
+    if (!progress_page) {
+        struct fl_progress *progress = claim_progress(area);
+        void *page = progress ? mremap(progress, 0, sizeof *progress, MREMAP_MAYMOVE) : MAP_FAILED;
+        if (page == MAP_FAILED) return NULL;
+        progress_page = page;
+    }
+    return python.PyMemoryView_FromMemory(progress_page, FL_PROGRESS_BYTES, PyBUF_WRITE);
+}
+
+void take_own_progress(struct fl_area *area) {
+    if (!progress_page) return;
+    struct fl_progress *progress = claim_progress(area);
+    if (progress && mremap(progress, 0, sizeof *progress, MREMAP_MAYMOVE | MREMAP_FIXED, progress_page) != MAP_FAILED)
+        return;
+    mmap(progress_page, FL_PROGRESS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* --------------------------------------------------------------------------------------------- the way in */
+
+static const char *const packages[] = {"tensorflow", "keras", "tf_keras"};
+
+/* The package whose __init__ file this is, source or compiled; NULL for any other file. */
+static const char *package_of(const char *path) {
+    const char *file = strrchr(path, '/');
+    if (!file || strncmp(file, "/__init__.", 10)) return NULL;
+    static const char cache[] = "/__pycache__";
+    if ((size_t)(file - path) >= sizeof cache - 1 && !strncmp(file - (sizeof cache - 1), cache, sizeof cache - 1))
+        file -= sizeof cache - 1;
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        size_t length = strlen(packages[i]);
+        const char *start = file - length;
+        if (start >= path && !strncmp(start, packages[i], length) && (start == path || start[-1] == '/'))
+            return packages[i];
+    }
+    return NULL;
+}
+
+static const char bootstrap[] =
+    "import sys\n"
+    "module = sys.modules.get('_faultlens_inside')\n"
+    "if module is None:\n"
+    "    from importlib.util import module_from_spec, spec_from_file_location\n"
+    "    spec = spec_from_file_location(\n"
+    "        '_faultlens_inside', folder + '/__init__.py', submodule_search_locations=[folder])\n"
+    "    module = sys.modules[spec.name] = module_from_spec(spec)\n"
+    "    spec.loader.exec_module(module)\n"
+    "    module.start(chain, frame_finder, notes, progress)\n"
+    "module.importing(package)\n";
+
+static void run_bootstrap(struct fl_area *area, const char *package) {
+    PyObject *names = faultlens_tools();
+    if (!names) return;
+    python.PyDict_SetItemString(names, "__builtins__", python.PyEval_GetBuiltins());
+    put(names, "folder", python.PyUnicode_DecodeFSDefault(area->inside));
+    put(names, "notes", python.PyUnicode_DecodeFSDefault(area->notes));
+    put(names, "package", python.PyUnicode_DecodeFSDefault(package));
+    PyObject *page = own_progress(area);
+    python.PyDict_SetItemString(names, "progress", page ? page : python.none);
+    python.Py_DecRef(page);
+    PyObject *done = python.PyRun_StringFlags(bootstrap, Py_file_input, names, names, NULL);
+    if (!done && python.PyErr_ExceptionMatches(*python.keyboard_interrupt)) python.PyErr_SetInterrupt(); /* not ours */
+    python.Py_DecRef(done);
+    python.Py_DecRef(names);
+}
+
+void before_open(struct fl_area *area, const char *path) {
+    const char *package = path && *area->inside ? package_of(path) : NULL;
+    if (!package) return;
+    int saved_errno = errno;
+    /* Only on Python's own threads: somebody who holds the GIL may be waiting for another one. */
+    if (find_python() && python.Py_IsInitialized() && python.PyGILState_GetThisThreadState()) {
+        int state = python.PyGILState_Ensure();
+        if (python.PyInterpreterState_Get() == python.PyInterpreterState_Main()) {
+            PyObject *type, *value, *traceback;
+            python.PyErr_Fetch(&type, &value, &traceback);
+            run_bootstrap(area, package);
+            python.PyErr_Restore(type, value, traceback); /* and ours, if any, is forgotten */
+        }
+        python.PyGILState_Release(state);
+    }
+    errno = saved_errno;
+}

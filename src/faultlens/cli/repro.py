@@ -1,0 +1,136 @@
+"""`faultlens repro`: a small script that dies as the reported program did, proved by running it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.remedy.reproduce import Found, MayRun
+    from faultlens.reportfile import Report
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+DOES_NOT = 1
+LINES_ASKED_ABOUT = 60
+
+DESCRIPTION = """\
+From a report, write a folder with a small script that dies the same way: a call of the op at fault with the inputs
+that were recorded or, where that does not die, the program itself, reduced. It is run in a sandbox, shrunk while it
+still dies, and started three times for the proof. REPORT is as for `faultlens show`; the latest by default.
+Exit status: 0 it reproduces, 1 it does not, 2 it could not be tried."""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "repro", help="write a small script that crashes the same way", description=DESCRIPTION
+    )
+    parser.add_argument("report", nargs="?", metavar="REPORT", help="which one; the latest by default")
+    parser.add_argument("--seconds", type=_seconds, default=60.0, metavar="N", help="time for shrinking (default: 60)")
+    parser.add_argument("--python", metavar="PATH", help="the Python to run it with; that of the program by default")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to write; it must be new or empty")
+    parser.add_argument("--yes", action="store_true", help="run what a report from elsewhere contains without asking")
+    parser.add_argument(
+        "--json", metavar="PATH", help="write the report with its reproducer as JSON; - is standard output"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens import reportfile
+    from faultlens.remedy.folder import write_folder
+    from faultlens.remedy.reproduce import NotReproducedError, Wishes, reproduce
+    from faultlens.report.verdict import subject
+    from faultlens.store import folder
+
+    path = folder.find(arguments.report)
+    report = reportfile.read(path)
+    crash = subject(report)
+    own = folder.is_kept(path) and crash.method != "core"  # a core may have come from anywhere
+    wishes = Wishes(arguments.python, arguments.seconds, trusted=own)
+    screen = _Screen()
+    try:
+        found = reproduce(crash, wishes, _asking(arguments.yes, screen), screen.tell)
+    except NotReproducedError as reason:
+        screen.clear()
+        print(f"faultlens: no reproducer. {reason}", file=sys.stderr)
+        return DOES_NOT
+    screen.clear()
+    written = write_folder(found, folder.identity(path), arguments.out)
+    _hand_over(report, found, path, written, arguments)
+    return 0
+
+
+def _hand_over(report: Report, found: Found, path: Path, written: Path, arguments: argparse.Namespace) -> None:
+    import msgspec
+
+    from faultlens.report.reproducer import reproducer_in_words, script_lines
+    from faultlens.store import folder
+
+    record = found.record()
+    report = msgspec.structs.replace(report, reproducer=record)
+    if folder.is_kept(path):
+        folder.update(path, report)
+    if arguments.json:
+        output.write_json(report, arguments.json)
+    if arguments.json == "-":
+        return
+    print(f"{reproducer_in_words(record)}\n")
+    for line in script_lines(record):
+        print(f"    {line}".rstrip())
+    print(f"\nIt is in {written}")
+
+
+def _asking(yes: bool, screen: _Screen) -> MayRun:
+    """What a report from elsewhere wants to be run is shown first."""
+
+    def may_run(what: str, text: str) -> None:
+        from faultlens.safe_text import one_line
+
+        if yes:
+            return
+        problem = f"To {what} is to run what its author wrote."
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise FaultlensError(problem, "Read it, then say --yes.")
+        screen.clear()
+        lines = text.splitlines()
+        for line in lines[:LINES_ASKED_ABOUT]:
+            print(f"    {one_line(line, 200)}", file=sys.stderr)
+        if len(lines) > LINES_ASKED_ABOUT:
+            print(f"    … and {len(lines) - LINES_ASKED_ABOUT} more lines", file=sys.stderr)
+        print(f"faultlens: {problem} Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise FaultlensError("Nothing was run.")
+
+    return may_run
+
+
+class _Screen:
+    """One line that says what is being done, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._width = 0
+        self._shown = sys.stderr.isatty()
+
+    def tell(self, text: str) -> None:
+        if self._shown:
+            line = f"faultlens: {text} …"[:110]
+            print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
+            self._width = len(line)
+
+    def clear(self) -> None:
+        if self._shown and self._width:
+            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 10**6:
+        raise argparse.ArgumentTypeError("must be a number of seconds")
+    return value

@@ -1,0 +1,39 @@
+"""Runs inside the user's program: remembers the lines that made the nodes of its graphs, and how far it has come.
+
+The agent loads this folder, under a name of its own, when the program begins to import TensorFlow or Keras. The
+program's environment has no faultlens, so nothing but Python's own library (3.9 and newer) is used here."""
+
+from __future__ import annotations
+
+from itertools import chain as all_of
+from typing import Any
+
+from . import layout
+from .guard import Guard
+from .hooks import Chain, Hooks
+from .keras_hooks import keras_hooks
+from .lines import FrameFinder, Lines
+from .notes import Notes
+from .progress import Progress
+from .tensorflow_hooks import tensorflow_hooks
+
+PACKAGES = ("tensorflow", "keras", "tf_keras")
+
+_hooks: list[Hooks] = []
+
+
+def start(chain: Chain, frame_finder: FrameFinder, notes: str, page: Any) -> Hooks:
+    """`chain` and `frame_finder` are made in C; `page` is memory for the progress, None if there is none."""
+    kept = Notes(notes)
+    guard = Guard(lambda problem: kept.write({"problem": problem}))
+    lines = Lines(kept, guard, frame_finder)
+    progress = Progress(page if page is not None else bytearray(layout.PAGE_BYTES))
+    hooks = Hooks(chain, guard, all_of(tensorflow_hooks(lines, progress, guard), keras_hooks(lines, progress, guard)))
+    _hooks.append(hooks)
+    return hooks
+
+
+def importing(package: str) -> None:
+    """The program begins to import one of PACKAGES."""
+    for hooks in _hooks:
+        hooks.importing(package)

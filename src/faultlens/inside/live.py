@@ -1,0 +1,100 @@
+"""For programs that are not run by faultlens: what is remembered goes into files, until the program ends well.
+
+`faultlens explain CORE` finds them by the process id."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import mmap
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from . import PACKAGES, layout, start
+from .hooks import Hooks
+
+FOLDER = "live"  # in faultlens' home
+NOTES = "notes"
+PROGRESS = "progress"
+MAX_LEFT_BEHIND = 20  # folders of programs that did not end well
+
+AGENT = Path(__file__).parents[1] / "capture" / "agent" / "libfaultlens_agent.so"
+
+_hooks: Hooks | None = None
+
+
+def install(home: Path) -> None:
+    """Does nothing if it was called before, or if the agent is here already. Failing leaves the program as it was."""
+    global _hooks
+    if _hooks is not None or _is_supervised() or not AGENT.exists():
+        return
+    try:
+        agent = ctypes.PyDLL(str(AGENT))
+        agent.faultlens_tools.restype = ctypes.py_object
+        tools = agent.faultlens_tools()
+        folder = _make_folder(home / FOLDER)
+        _hooks = start(tools["chain"], tools["frame_finder"], str(folder / NOTES), _page(folder / PROGRESS))
+    except (OSError, AttributeError, ValueError):
+        return
+    _hooks.watch(PACKAGES)
+
+
+def _is_supervised() -> bool:
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        return "/memfd:faultlens" in maps.read()
+    return False
+
+
+def _make_folder(live: Path) -> Path:
+    live.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_left_behind(live)
+    folder = live / f"{os.getpid()}-{start_time('self')}"
+    folder.mkdir(mode=0o700)
+    (folder / NOTES).touch(mode=0o600)
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _page(path: Path) -> Any:
+    """Memory behind a file. Its place on the disk is taken at once: later the disk may be full."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(file, 0, layout.PAGE_BYTES)
+        return memoryview(mmap.mmap(file, layout.PAGE_BYTES))
+    finally:
+        os.close(file)
+
+
+def _remove(folder: Path, pid: int) -> None:
+    if os.getpid() == pid:  # not a forked child
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left_behind(live: Path) -> None:
+    left = sorted((folder for folder in live.iterdir() if not _is_alive(folder.name)), key=_modified)
+    for folder in left[:-MAX_LEFT_BEHIND]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(name: str) -> bool:
+    pid, _, started = name.partition("-")
+    return pid.isdigit() and start_time(pid) == started
+
+
+def start_time(pid: str) -> str:
+    """Of a process, in clock ticks since the machine started; empty if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]
+
+
+def _modified(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0

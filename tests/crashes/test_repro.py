@@ -1,0 +1,233 @@
+"""`faultlens repro`: from a real crash to a small script that is seen to die the same way."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faultlens import reportfile
+from faultlens.crash import Crash, Outcome
+from faultlens.reportfile import Report
+
+FAULTLENS = (sys.executable, "-m", "faultlens")
+needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
+
+
+@pytest.fixture
+def repro(tmp_path: Path):
+    """repro(*options) works on the reports that `run` kept, and writes to the folder "out"."""
+
+    def start(*options: str, seconds: int = 15) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*FAULTLENS, "repro", "--seconds", str(seconds), "--out", "out", *options],
+            env={**os.environ, "FAULTLENS_HOME": str(tmp_path / "home")},
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+        )
+
+    return start
+
+
+def dies_by(folder: Path) -> int:
+    """The signal that ends the script when somebody runs it."""
+    done = subprocess.run([sys.executable, "reproduce.py"], cwd=folder, capture_output=True, timeout=60)
+    return -done.returncode
+
+
+PROGRAM = """\
+import ctypes
+import json
+import sys
+
+
+class Settings:
+    def __init__(self, path):
+        self.path = path
+        self.values = {{"rows": 3, "scale": [1.0, 2.0]}}
+
+
+def prepare(settings):
+    print("preparing", settings.path, flush=True)
+    return json.dumps(settings.values)
+
+
+def work(library, rows):
+    for row in range(rows):
+        if row == rows - 1:
+            library.read_null()
+    return rows
+
+
+def main():
+    settings = Settings("nowhere")
+    text = prepare(settings)
+    library = ctypes.CDLL({library!r})
+    print(len(text), work(library, settings.values["rows"]))
+    print("never printed")
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_script_is_reduced(run, repro, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
+    crashed = run([sys.executable, "main.py"])
+    done = repro()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("reproduces 3 of 3, ")
+    script = (tmp_path / "out" / "reproduce.py").read_text()
+    assert "read_null()" in script
+    assert len(script.splitlines()) <= 4
+    assert dies_by(tmp_path / "out") == signal.SIGSEGV
+    assert (tmp_path / "out" / "README.md").read_text().startswith("# Reproducer: SIGSEGV in")
+    (saved,) = crashed.saved
+    kept = reportfile.read(saved)
+    assert kept.reproducer is not None
+    assert (kept.reproducer.kind, kept.reproducer.runs, kept.reproducer.same) == ("script", 3, 3)
+    assert kept.reproducer.script == script
+    assert kept.crash == crashed.died  # the rest of the report is as it was
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_nothing_that_is_there_is_overwritten(run, repro, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
+    run([sys.executable, "main.py"])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "reproduce.py").write_text("mine")
+    done = repro(seconds=0)
+    assert done.returncode == 2
+    assert "out is not empty" in done.stderr
+    assert (tmp_path / "out" / "reproduce.py").read_text() == "mine"
+
+
+def test_a_report_from_elsewhere_is_not_run_without_asking(run, repro, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
+    crashed = run([sys.executable, "main.py"])
+    copy = shutil.copy(crashed.saved[0], tmp_path / "theirs.json")
+    assert repro(str(copy)).returncode == 2
+    assert "--yes" in repro(str(copy), "--python", sys.executable).stderr
+    assert not (tmp_path / "out").exists()
+    done = repro(str(copy), "--yes", "--json", "-", seconds=0)
+    assert done.returncode == 0, done.stderr
+    assert reportfile.from_json(done.stdout.encode()).reproducer is not None
+
+
+def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
+    run([sys.executable, "main.py"])
+    (tmp_path / "main.py").write_text("print('something else')\n")
+    assert "--yes" in repro().stderr
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "sentence"),
+    [
+        (Outcome(kind="hang"), 1, "hangs"),
+        (Outcome(kind="signal", signal="SIGKILL"), 1, "killed from outside"),
+        (Outcome(kind="ok", exit_code=0), 1, "ended normally"),
+        (Outcome(kind="signal", signal="SIGSEGV"), 2, "--python"),
+    ],
+)
+def test_what_cannot_be_reproduced(repro, tmp_path: Path, outcome: Outcome, status: int, sentence: str) -> None:
+    crash = Crash(outcome=outcome, method="status")
+    (tmp_path / "report.json").write_bytes(reportfile.to_json(Report(outcome=outcome, crash=crash)))
+    done = repro("report.json")
+    assert done.returncode == status
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_python_that_is_not_there(repro, tmp_path: Path) -> None:
+    outcome = Outcome(kind="signal", signal="SIGSEGV")
+    report = Report(outcome=outcome, crash=Crash(outcome=outcome, method="status"))
+    (tmp_path / "report.json").write_bytes(reportfile.to_json(report))
+    done = repro("report.json", "--python", str(tmp_path / "python"))
+    assert done.returncode == 2
+    assert "is not here" in done.stderr
+
+
+@pytest.mark.tensorflow
+@needs_tensorflow
+def test_an_op_is_called_by_itself(run, repro, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(
+        "import tensorflow as tf\n"
+        "def conv(image, kernel):\n"
+        "    border = tf.constant([[0, 0], [1, 1], [1, 1], [0, 0]])\n"
+        "    return tf.raw_ops.FusedPadConv2D(input=image, paddings=border, filter=kernel,\n"
+        "                                     mode='REFLECT', strides=[1, 1, 1, 1], padding='VALID')\n"
+        "image = tf.random.stateless_uniform([1, 6, 6, 1], seed=[0, 1])\n"
+        "conv(image, tf.ones([3, 3, 1, 2]))\n"
+        "conv(tf.reduce_mean(image), tf.ones([3, 3, 1, 2]))\n"
+    )
+    crashed = run([sys.executable, "main.py"], timeout=120)
+    assert crashed.returncode == -signal.SIGABRT
+    done = repro()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("reproduces 3 of 3, ")
+    kept = reportfile.read(crashed.saved[0]).reproducer
+    assert kept is not None
+    assert kept.kind == "op"
+    assert "tf.raw_ops.FusedPadConv2D(" in kept.script
+    assert "input=tf.constant(0.0)" in kept.script
+
+
+SOURCE = """\
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+using namespace tensorflow;
+REGISTER_OP("UncheckedLookup").Input("table: float").Input("ids: int64").Output("found: float");
+class UncheckedLookupOp : public OpKernel {
+ public:
+  explicit UncheckedLookupOp(OpKernelConstruction* c) : OpKernel(c) {}
+  void Compute(OpKernelContext* c) override {
+    auto table = c->input(0).flat<float>();
+    auto ids = c->input(1).flat<int64_t>();
+    Tensor* found = nullptr;
+    OP_REQUIRES_OK(c, c->allocate_output(0, c->input(1).shape(), &found));
+    for (int64_t i = 0; i < ids.size(); i++) found->flat<float>()(i) = table.data()[ids(i)];
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("UncheckedLookup").Device(DEVICE_CPU), UncheckedLookupOp);
+"""
+
+
+@pytest.mark.tensorflow
+@needs_tensorflow
+def test_an_op_of_the_users_own(run, repro, tmp_path: Path) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("needs g++")
+    (tmp_path / "op.cc").write_text(SOURCE)
+    (tmp_path / "main.py").write_text(
+        "import numpy as np, tensorflow as tf\n"
+        "library = tf.load_op_library('./op.so')\n"
+        "ids = np.arange(200, dtype=np.int64)\n"
+        "ids[150] = 2_000_000_000_000\n"
+        "for start in range(0, 200, 100):\n"
+        "    print(library.unchecked_lookup(table=tf.random.normal([200]), ids=ids[start:start + 100]).shape)\n"
+    )
+    import tensorflow.sysconfig as built
+
+    flags = [*built.get_compile_flags(), *built.get_link_flags()]
+    command = ["g++", "-w", "-O0", "-shared", "-fPIC", "op.cc", "-o", "op.so", *flags]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=170)
+    crashed = run([sys.executable, "main.py"], timeout=120)
+    assert crashed.returncode == -signal.SIGSEGV
+    done = repro()
+    assert done.returncode == 0, done.stderr
+    kept = reportfile.read(crashed.saved[0]).reproducer
+    assert kept is not None
+    assert kept.kind == "op"
+    assert "library.unchecked_lookup(" in kept.script
+    assert kept.files == {}  # a hundred ids became one
