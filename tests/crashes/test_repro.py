@@ -135,7 +135,7 @@ def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native
     ("outcome", "status", "sentence"),
     [
         (Outcome(kind="hang"), 1, "hangs"),
-        (Outcome(kind="signal", signal="SIGKILL"), 1, "killed from outside"),
+        (Outcome(kind="signal", signal="SIGKILL"), 1, "killed"),
         (Outcome(kind="ok", exit_code=0), 1, "ended normally"),
         (Outcome(kind="signal", signal="SIGSEGV"), 2, "--python"),
     ],

@@ -18,7 +18,8 @@ def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
     names = {"fl_fault": layout.Fault, "fl_exception": layout.CppThrow, "fl_slot": layout.Slot,
-             "fl_handled": layout.Handled, "fl_area": layout.Area, "fl_output": layout.OutputHeader}  # fmt: skip
+             "fl_handled": layout.Handled, "fl_progress": layout.Progress, "fl_area": layout.Area,
+             "fl_output": layout.OutputHeader}  # fmt: skip
     prints = "".join(f'printf("%zu\\n", sizeof(struct {name}));' for name in names)
     fields = "".join(f'printf("%zu\\n", offsetof(struct fl_area, {name}));' for name, *_ in layout.Area._fields_)
     source = f'#include "agent.h"\n#include <stddef.h>\n#include <stdio.h>\nint main(void){{{prints}{fields}}}'
@@ -30,6 +31,15 @@ def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
     assert [int(number) for number in numbers] == expected
     header = (LIBRARY.parent / "agent.h").read_text()
     assert int(re.search(r"FL_VERSION (\d+)", header)[1]) == layout.VERSION  # type: ignore[index]
+
+
+def test_progress_is_found_by_process() -> None:
+    area = SharedArea()
+    area.area.progress[3].pid = 42
+    area.area.progress[3].data[0] = 7
+    assert area.progress(42)[:5] == b"\x2a\0\0\0\x07"
+    assert area.progress(43) == b""
+    assert layout.Area.progress.offset % 4096 == 0  # pages are mapped one by one
 
 
 def record(pid: int, descriptor: int, data: bytes) -> bytes:

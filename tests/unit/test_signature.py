@@ -133,7 +133,7 @@ def test_a_program_that_lives_is_never_the_same() -> None:
         (Crash(outcome=Outcome(kind="ok", exit_code=0), method="status"), "ended normally"),
         (Crash(outcome=Outcome(kind="exit", exit_code=3), method="status"), "with exit code 3"),
         (Crash(outcome=Outcome(kind="hang"), method="agent"), "hangs"),
-        (Crash(outcome=Outcome(kind="signal", signal="SIGKILL"), method="status"), "killed from outside"),
+        (Crash(outcome=Outcome(kind="signal", signal="SIGKILL"), method="status"), "killed"),
     ],
 )
 def test_ends_that_no_script_brings_about(crash: Crash, sentence: str) -> None:

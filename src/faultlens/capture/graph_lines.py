@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +18,10 @@ from faultlens.clues.frames import is_own
 from faultlens.crash import Crash, Frame, Kernel
 from faultlens.inside.lines import BY_CALLER, GENERATED_CODE, GRADIENTS
 
-MAX_TEXT = 4096  # of a file or function name
 MAX_PROBLEMS = 3
+
+Text = Annotated[str, msgspec.Meta(max_length=4096)]
+Number = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
 # How inlining names the nodes of a branch or a loop: "cond/then/_0/cond/Relu".
 _BRANCH = re.compile(r"/(?:then|else|body|cond|branch\w*)/_\d+$")
@@ -29,16 +31,16 @@ _OPTIMISER = re.compile(r"^(?:\w*Optimizer|ConstantFolding|Remapper)/(?:[A-Z][A-
 _REPLACED = re.compile(r"-[^/]*$")
 # The node whose gradient a node computes: by a tape, and by tf.gradients() or the gradient of a whole function.
 _TAPE = re.compile(r"^gradient_tape/")
-_GRADIENT = re.compile(r"^gradients(?:_\d+)?/(?P<forward>.+?)_grad(?:_\d+)?/")
+_GRADIENT = re.compile(r"(?:^|/)gradients(?:_\d+)?/(?P<forward>.+?)_grad(?:_\d+)?/")
 # Who runs kernels: the first one calls a single op for Python, the others those of a graph.
 _ONE_OP = "KernelAndDeviceOp::Run"
 _RUNNER = re.compile(rf"\b{_ONE_OP}\b|\bExecutorState<|\bSingleThreadedExecutor|\bXlaCompilationDevice::|\bgrappler::")
 
 
 class _Place(msgspec.Struct, frozen=True, array_like=True):
-    file: str
-    line: int
-    function: str
+    file: Text
+    line: Number
+    function: Text
 
     @property
     def frame(self) -> Frame:
@@ -46,9 +48,9 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Nodes(msgspec.Struct, frozen=True, array_like=True):
-    file: str
-    line: int
-    function: str
+    file: Text
+    line: Number
+    function: Text
     flags: int
     names: str  # separated by blanks
 
@@ -61,7 +63,7 @@ class _Function(msgspec.Struct, frozen=True):
     """A line of the notes about a graph. `function` is None for a graph that was run as it is."""
 
     pid: int
-    function: str | None
+    function: Text | None
     places: tuple[_Nodes, ...]
     layers: dict[str, str] = {}  # name scope -> layer
     calls: frozenset[str] = frozenset()
@@ -71,13 +73,13 @@ class _Function(msgspec.Struct, frozen=True):
 
 class _Layer(msgspec.Struct, frozen=True):
     pid: int
-    layer: str
+    layer: Text
     place: _Place
 
 
 class _Problem(msgspec.Struct, frozen=True):
     pid: int
-    problem: str
+    problem: Text
 
 
 Line = TypeVar("Line", _Function, _Layer, _Problem)
@@ -98,13 +100,19 @@ class _Made(NamedTuple):
     name: str
     graph: _Function
     nodes: _Nodes
+    inlined: bool = False  # into the graph that calls its own
 
 
 class GraphLines:
     def __init__(self, functions: Sequence[_Function], layers: Sequence[_Layer], problems: Sequence[str]) -> None:
         self._functions = functions
+        self._nodes: dict[str, list[_Made]] = {}
+        for graph in functions:
+            for nodes in graph.places:
+                for name in nodes.names.split():
+                    self._nodes.setdefault(name, []).append(_Made(name, graph, nodes))
         self._layers = {layer.layer: layer.place for layer in layers}
-        self.problems = tuple(problems)
+        self.problems = tuple(problems[:MAX_PROBLEMS])
 
     @classmethod
     def parse(cls, notes: bytes, pid: int | None = None, parent: int | None = None) -> GraphLines:
@@ -116,9 +124,7 @@ class GraphLines:
         return cls(
             [each for each in functions if pid is None or each.pid == of],
             [each for each in _read(notes, _Layer) if pid is None or each.pid == of],
-            [each.problem[:MAX_TEXT] for each in _read(notes, _Problem) if pid is None or each.pid == pid][
-                :MAX_PROBLEMS
-            ],
+            [each.problem for each in _read(notes, _Problem) if pid is None or each.pid == pid],
         )
 
     def find(self, node: str, function: str | None = None, callers: Collection[tuple[str, int]] = ()) -> Written:
@@ -129,7 +135,7 @@ class GraphLines:
         for decides in (
             lambda each: function is None or each.graph.function == function,
             lambda each: self._is_called_from(each.graph, callers),
-            lambda each: self._is_called(each.graph) == (each.name != node),
+            lambda each: self._is_called(each.graph) == each.inlined,
         ):
             made = [each for each in made if decides(each)] or made
             found = {self._written(each) for each in made}
@@ -148,32 +154,27 @@ class GraphLines:
         """The nodes that this one may be, judged by its name."""
         without = _OPTIMISER.sub("", node)
         for name in dict.fromkeys((node, without, _REPLACED.sub("", without))):
-            for at in (0, *(match.end() for match in re.finditer("/", name))):
-                found = [
-                    each for each in self._named(name[at:]) if at == 0 or self._leads_to(name[: at - 1], each.graph)
-                ]
+            for end in _ends(name):
+                prefix = name[: -len(end) - 1]
+                found = [each for each in self._named(end) if end == name or self._leads_to(prefix, each.graph)]
                 if found:
-                    return found
+                    return [each._replace(inlined=end != name) for each in found]
         return []
 
     def _named(self, name: str) -> Iterator[_Made]:
-        for graph in self._functions:
-            for nodes in graph.places:
-                if name in nodes.names and name in nodes.names.split(" "):
-                    yield _Made(name, graph, nodes)
-                    yield from (
-                        _Made(name, other, nodes) for other in self._functions if other.extends == graph.function
-                    )
+        for made in self._nodes.get(name, ()):
+            yield made
+            if made.graph.function is not None:
+                extended = (other for other in self._functions if other.extends == made.graph.function)
+                yield from (made._replace(graph=other) for other in extended)
 
     def _leads_to(self, prefix: str, graph: _Function) -> bool:
         """Whether inlining the function gives its nodes such a prefix: the name of the node that calls it."""
-        if _BRANCH.search(prefix) or _CALL.search(prefix):
-            return True
-        return any(
-            graph.function in each.graph.calls
-            for at in (0, *(match.end() for match in re.finditer("/", prefix)))
-            for each in self._named(prefix[at:])
-        )
+        node = _BRANCH.sub("", prefix)
+        for end in _ends(node):
+            if callers := list(self._named(end)):
+                return any(graph.function in each.graph.calls for each in callers)
+        return node != prefix or bool(_CALL.search(node))
 
     # --------------------------------------------------------------------------------------- functions
 
@@ -191,9 +192,8 @@ class GraphLines:
 
     def _written(self, made: _Made) -> Written:
         made = self._forward(made) or made
-        scopes = [made.name[: match.start()] for match in re.finditer("/", made.name)]
-        inside = [made.graph.layers[scope] for scope in scopes if scope in made.graph.layers]
-        layer = inside[-1] if inside else None
+        scopes = _scopes(_TAPE.sub("", made.name))
+        layer = next((made.graph.layers[scope] for scope in scopes if scope in made.graph.layers), None)
         if made.nodes.flags & BY_CALLER and layer in self._layers:
             return Written(self._layers[layer].frame, made.graph.function, layer)
         generated = bool(made.nodes.flags & GENERATED_CODE)
@@ -203,17 +203,39 @@ class GraphLines:
         """The node whose gradient this one computes: its line tells more than that of the call for gradients."""
         if not made.nodes.flags & (BY_CALLER | GRADIENTS):
             return None  # made by a gradient function of the user's own
-        if match := _GRADIENT.match(made.name):
-            return self._only(match["forward"], None)
-        tape = _TAPE.match(made.name)
-        path = made.name[tape.end() :] if tape else ""
-        ends = [match.start() for match in re.finditer("/", path)]
-        found = (self._only(path[:end], made.graph) for end in reversed(ends))
-        return next((each for each in found if each), None)
+        if match := _GRADIENT.search(made.name):
+            return _only(self._named(match["forward"]))
+        if not _TAPE.match(made.name):
+            return None
+        # A tape puts gradients under the name scope of the op: its own name, or the one around it.
+        scopes = _scopes(_TAPE.sub("", made.name))
+        for scope in scopes:
+            if found := _only(each for each in self._named(scope) if each.graph is made.graph):
+                return found
+        return _only(_within(made.graph, scopes[0])) if scopes else None
 
-    def _only(self, name: str, graph: _Function | None) -> _Made | None:
-        made = [each for each in self._named(name) if graph is None or each.graph.function == graph.function]
-        return made[0] if len({each.nodes.place for each in made}) == 1 else None
+
+def _ends(name: str) -> list[str]:
+    """ "a/b/c", "b/c", "c"."""
+    return [name, *(name[match.end() :] for match in re.finditer("/", name))]
+
+
+def _scopes(name: str) -> list[str]:
+    """The name scopes around a node, innermost first: "a/b", "a" of "a/b/c"."""
+    return [name[: match.start()] for match in re.finditer("/", name)][::-1]
+
+
+def _within(graph: _Function, scope: str) -> Iterator[_Made]:
+    for nodes in graph.places:
+        for name in nodes.names.split():
+            if name.startswith(f"{scope}/"):
+                yield _Made(name, graph, nodes)
+
+
+def _only(made: Iterable[_Made]) -> _Made | None:
+    """The one, or any of several that one line made."""
+    found = list(made)
+    return found[0] if len({each.nodes.place for each in found}) == 1 else None
 
 
 def _common(found: Collection[Written]) -> Written:

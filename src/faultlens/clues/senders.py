@@ -8,6 +8,8 @@ from typing import Literal
 
 from faultlens.clues.case import Case
 from faultlens.clues.frames import short_function
+from faultlens.clues.owners import owner_of
+from faultlens.crash import Frame
 
 Sender = Literal["itself", "another process", "unknown"]
 
@@ -24,6 +26,7 @@ _SENDS_ITSELF = (
     r"os\.kill\(\s*(?:os\.)?getpid\(\)|os\.killpg\(\s*(?:0|os\.getpg)|raise_signal\(|pthread_kill\(|os\.abort\("
     r"|faulthandler\._sig|\.raise_?\(\s*(?:signal\.)?SIG"
 )
+_COMPLAINT = re.compile(r"Assertion .* failed|terminate called|corrupt|ERROR: \w*Sanitizer|stack smashing|overflow")
 _SHELLS = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$|/env$|/timeout$|/nice$|/xargs$|/sudo$")
 
 
@@ -55,6 +58,18 @@ def sender(case: Case) -> Sender:
     if fault.code != "SI_TKILL" and fault.sender_pid != case.crash.pid:
         return "another process"
     return "itself" if fault.signal != "SIGABRT" and fault.sender_pid == case.crash.pid else "unknown"
+
+
+def gave_up(case: Case) -> Frame | None:
+    """The function of the user's own library that called abort() by itself, without a word of why."""
+    thread = case.crash.crashed_thread
+    if not case.aborted or thread is None or case.check or case.termination or case.crash.abort_message:
+        return None
+    names = [short_function(frame.function) for frame in thread.frames[:8]]
+    if "abort" not in names[:5] or case.said(_COMPLAINT):
+        return None
+    caller = thread.frames[names.index("abort") + 1 :][:1]
+    return next((frame for frame in caller if owner_of(frame) == "custom"), None)
 
 
 def line_that_sends(case: Case, name: str | None) -> str | None:

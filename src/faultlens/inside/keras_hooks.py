@@ -94,12 +94,16 @@ def _entered_scope_2(lines: Lines) -> Callable[..., None]:
 def _entered_scope_3(lines: Lines) -> Callable[..., None]:
     def entered(_: Any, arguments: tuple[Any, ...]) -> None:
         (scope,) = arguments
-        if scope.caller is not None and lines.tracing:
+        if lines.tracing and isinstance(scope.caller, _layer_class()):  # optimisers open scopes as well
             graph = _graph()
             if graph._name_stack:
                 lines.entered_scope(graph, graph._name_stack, scope.name)
 
     return entered
+
+
+def _layer_class() -> Any:
+    return sys.modules["keras.src.layers.layer"].Layer
 
 
 def _graph() -> Any:

@@ -78,11 +78,10 @@ def reproduce(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> Foun
             except NotReproducedError as reason:
                 reasons.append(str(reason))
                 continue
-            for candidate in candidates:
-                found = _proven(task, candidate)
-                if found.same:
-                    return found
-            reasons.append(f"What died when {candidates[0].name} was tried did not die when it was started anew.")
+            found = _most_reliable(task, candidates)
+            if found.same:
+                return found
+            reasons.append(f"What died when {found.name} was tried did not die when it was started anew.")
     raise NotReproducedError(" ".join(reasons))
 
 
@@ -92,7 +91,7 @@ def wanted_death(crash: Crash) -> Signature:
     if outcome.kind == "hang":
         raise NotReproducedError("A program that hangs does not die: there is nothing to compare a reproducer with.")
     if outcome.signal == "SIGKILL":
-        raise NotReproducedError("It was killed from outside (SIGKILL), which no script of its own does.")
+        raise NotReproducedError("It was killed (SIGKILL), which leaves nothing to compare a reproducer with.")
     if fault and fault.code in ("SI_USER", "SI_QUEUE") and fault.sender_pid not in (None, crash.pid):
         raise NotReproducedError(f"{fault.signal} was sent by another process, which no script of its own does.")
     wanted = signature_of(crash)
@@ -154,6 +153,17 @@ class _Kept(Generic[Candidate]):
         """The smallest, then larger ones: what died here by chance may not die when it is started anew."""
         last = len(self._kept) - 1
         return [self._kept[index] for index in dict.fromkeys((last, last * 3 // 4, last // 2, last // 4, 0))]
+
+
+def _most_reliable(task: _Task, candidates: list[Found]) -> Found:
+    """The first that dies every time; else the one that does most often, the smallest of equals."""
+    best = candidates[0]
+    for candidate in candidates:
+        found = _proven(task, candidate)
+        best = found if found.same > best.same else best
+        if best.same == PROOFS:
+            break
+    return best
 
 
 def _proven(task: _Task, candidate: Found) -> Found:

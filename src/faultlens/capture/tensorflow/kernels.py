@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,7 +27,9 @@ from faultlens.crash import CppException, Fault, Kernel, Thread
 
 SECONDS = 0.3
 MAX_KERNELS = 64
+CHECKED = 1024  # so many words are tried between two looks at the clock
 CLOSURE = 128  # bytes of a function object that are looked at
+MAX_CLOSURES = 4096
 _TRANSLATES = "translate_exception"  # of pybind11: the exception of a C++ function becomes one of Python's
 
 Registers = Mapping[int, Mapping[str, int]]  # by thread id
@@ -117,14 +120,8 @@ class _Search:
 
     def keep_agreed(self, other: _Search) -> None:
         """Of a build that is not known, only that stays which another layout that fits it says as well."""
-        for place, kernel in self.found.items():
-            also = other.found.get(place)
-            if also is not None:
-                attributes = {
-                    name: each for name, each in kernel.attributes.items() if also.attributes.get(name) == each
-                }
-                inputs = tuple(one if one == two else None for one, two in zip(kernel.inputs, also.inputs, strict=True))
-                self.found[place] = replace(kernel, attributes=attributes, inputs=inputs)
+        for place in self.found.keys() & other.found.keys():
+            self.found[place] = _agreed(self.found[place], other.found[place])
 
     def _find_helped(self, helper: LiveStack, callers: Sequence[_Caller]) -> None:
         """Work is shared with other threads by pointers to what the waiting call has on its stack."""
@@ -148,11 +145,12 @@ class _Search:
     def _in_closures(self, stack: LiveStack, words: Iterable[int]) -> set[int]:
         """Words one step further on: a function that another thread is to run carries with it what it needs."""
         objects = (word for word in words if word % WORD == 0 and not stack.holds(word))
-        carried = (self._pages.read(word, CLOSURE) for word in objects if self._pages.is_writable(word))
+        nearest = islice((word for word in objects if self._pages.is_writable(word)), MAX_CLOSURES)
+        carried = (self._pages.read(word, CLOSURE) for word in nearest)
         return {word for data in carried for (word,) in struct.iter_unpack("<Q", data)}
 
     def _thrown(self, stack: LiveStack, exceptions: Sequence[CppException]) -> list[Work]:
-        """The op that an exception escaped from: its calls have ended, but nothing has been written over them yet."""
+        """The ops that an exception escaped from: their calls have ended, but nothing was written over them yet."""
         last = next(iter(exceptions), None)
         if last is None or last.thread != stack.thread:
             return []
@@ -161,12 +159,15 @@ class _Search:
         beyond = words_beyond(self._pages, stack.pointer)
         works = {work.place: work for word in beyond if (work := self._works.at(word))}.values()
         throwing = [work for work in works if runs_code_of(self._works.classes(work), last.frames)]
-        return throwing if len(throwing) == 1 else []
+        is_clear = len({self._works.code_of(work) for work in throwing}) == len(throwing)
+        return sorted(throwing) if is_clear else []
 
     def _alive(self, stack: LiveStack, words: Iterable[int]) -> list[Work]:
         found: dict[int, Work] = {}
         try:
-            for word in words:
+            for number, word in enumerate(words):
+                if number % CHECKED == 0:
+                    self._pages.check_time()
                 if (work := self._works.at(word)) and self._is_alive(work, stack):
                     found[work.place] = work
         except SpentError:
@@ -187,6 +188,12 @@ class _Search:
         if stack.holds(work.place):
             return "call", stack.call_of(work.place)
         return "class", self._works.code_of(work)
+
+
+def _agreed(one: Kernel, two: Kernel) -> Kernel:
+    attributes = {name: each for name, each in one.attributes.items() if two.attributes.get(name) == each}
+    inputs = tuple(first if first == second else None for first, second in zip_longest(one.inputs, two.inputs))
+    return replace(one, attributes=attributes, inputs=inputs)
 
 
 def _depth(work: Work, stack: LiveStack) -> int:

@@ -42,7 +42,8 @@ def is_computing(stack: LiveStack, context: int, classes: Sequence[bytes], libra
 def is_constructing(stack: LiveStack, construction: int) -> bool:
     """It lies in the part of the call that makes the kernel."""
     inner = stack.calls_inside(construction) if stack.holds(construction) else ()
-    return any(_CONSTRUCTS in call.frame.function for call in inner[-_CALLS_BETWEEN:])
+    making = next((call.frame for call in inner[-_CALLS_BETWEEN:] if _CONSTRUCTS in call.frame.function), None)
+    return making is not None and (stack.is_unwound or _begins_in(stack, making.library))
 
 
 def _begins_in(stack: LiveStack, library: str | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import NoReturn
 
 from faultlens.capture.memory import Memory
 from faultlens.crash import Mapping
@@ -110,9 +111,16 @@ class Pages:
             self._cache[start] = page
         return page
 
+    def check_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            self._end(f"it took longer than {self._seconds:g} s")
+
     def _count(self) -> None:
+        self.check_time()
         self._reads_left -= 1
-        is_late = time.monotonic() > self._deadline
-        if is_late or self._reads_left < 0:
-            self.spent = f"it took longer than {self._seconds:g} s" if is_late else "there was too much to follow"
-            raise SpentError
+        if self._reads_left < 0:
+            self._end("there was too much to follow")
+
+    def _end(self, reason: str) -> NoReturn:
+        self.spent = reason
+        raise SpentError

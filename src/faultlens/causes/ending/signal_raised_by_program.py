@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
+from faultlens.clues import senders
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_own, short_function
 from faultlens.clues.senders import SENDING, line_that_sends, sender
+from faultlens.crash import Frame
 
 # The kernel sends these when a timer of the program itself runs out.
 _TIMERS = {"SIGALRM": r"signal\.alarm\(|setitimer\(", "SIGVTALRM": r"setitimer\(", "SIGPROF": r"setitimer\("}
@@ -35,6 +37,8 @@ class SignalRaisedByProgram(Cause):
     def examine(self, case: Case) -> Finding | None:
         if sender(case) == "itself":
             return _recorded(case)
+        if library := senders.gave_up(case):
+            return _gave_up(case, library)
         name = case.crash.outcome.signal if case.crash.outcome.kind == "signal" else None
         if case.fault is not None or name is None:
             return None
@@ -67,6 +71,21 @@ def _recorded(case: Case) -> Finding:
             (f"{short_function(call.function)} was called by {who}", "stack") if call else None,
         ),
         fixes=_FIXES,
+    )
+
+
+def _gave_up(case: Case, frame: Frame) -> Finding:
+    library = (frame.library or "").rpartition("/")[2]
+    function = short_function(frame.function)
+    return Finding(
+        strength=LIKELY,
+        title=f"{function} of {library} called abort()",
+        evidence=evidence(
+            ("SIGABRT: sent, no fault of the CPU", "siginfo"),
+            (f"abort() was called by {function} itself, and not by a check of the C library", "native stack"),
+            ("nothing was said about a failed check, damaged memory or an exception", "stderr"),
+        ),
+        fixes=(consider(f"look at what makes {function} give up", "and let it return an error instead"), *_FIXES[1:]),
     )
 
 
