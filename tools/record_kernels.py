@@ -30,6 +30,7 @@ from kernel_images import FOLDER, Image, encode
 
 SECONDS = 20.0
 LONGEST_FUNCTION = 300
+PATH = re.compile(rb"/(?:home|root|tmp|opt|work|usr|var)")  # in what was no pointer after all
 STACK_WORD = struct.Struct("<Q")
 MADE_UP = (
     (r"/[\w./-]*?/lib/(python[\d.]+/site-packages/)", r"/home/ada/venv/lib/\1"),
@@ -131,7 +132,7 @@ def _without_texts(
         if len(data) > PAGE and any(home.start <= start < home.end for home in homes):
             words = (word for (word,) in STACK_WORD.iter_unpack(data[: len(data) & -8]))
             data = b"".join(STACK_WORD.pack(word if _is_mapped(word, mappings) else 0) for word in words)
-        parts.append((start, data))
+        parts.append((start, bytes(len(data)) if PATH.search(data) else data))
     return [part for part in parts if part[1]]
 
 

@@ -69,6 +69,13 @@ def supervise(command: Sequence[str], options: Options, on_child_crash: Callable
     return _Supervisor(options, on_child_crash).run(command)
 
 
+class _Stopped(NamedTuple):
+    """When a process reported its death. Its other threads may go on for a moment, and leave further marks."""
+
+    time: float
+    progress: bytes
+
+
 class _Supervisor:
     def __init__(self, options: Options, on_child_crash: Callable[[Crash], None]) -> None:
         self.options = options
@@ -79,7 +86,7 @@ class _Supervisor:
         self.output = OutputTail(self.area)
         self.main: Crash | None = None
         self.children: list[Crash] = []
-        self.ended: dict[int, float] = {}  # crashed processes: when, in seconds since 1970
+        self.stopped: dict[int, _Stopped] = {}  # by process id
         self.handed_on: list[str] = []
         self.hung = False
         self.pid = 0
@@ -187,7 +194,7 @@ class _Supervisor:
         for slot in list(area.waiting()) if area else ():
             assert area is not None
             death = area.accept(slot)
-            self.ended[death.pid] = time.time()
+            self.stopped[death.pid] = _Stopped(time.time(), area.progress(death.pid))
             try:
                 self._keep(self._look(death, "agent"))
             finally:
@@ -241,6 +248,9 @@ class _Supervisor:
     def _capture_hang(self) -> None:
         self.hung = True
         family = [self.pid, *process.descendants(self.pid)[:MAX_HUNG_CHILDREN]]
+        for pid in family if self.area else ():
+            assert self.area is not None
+            self.stopped[pid] = _Stopped(time.time(), self.area.progress(pid))
         looks = [self._look(Death(pid), self.options.capture) for pid in family]
         self.main, self.children = looks[0], self.children + looks[1:]
         self._signal_all(signal.SIGTERM)
@@ -287,8 +297,8 @@ class _Supervisor:
         """With what code inside the program remembered until its end."""
         if self.area is None or crash.pid is None:
             return crash
-        ended = self.ended.get(crash.pid) or time.time()
-        progress = read_progress(self.area.progress(crash.pid), self.started_at, ended)
+        stopped = self.stopped.get(crash.pid) or _Stopped(time.time(), self.area.progress(crash.pid))
+        progress = read_progress(stopped.progress, self.started_at, stopped.time)
         return with_graph_lines(replace(crash, progress=progress), self.area.notes(), partial(own_source, crash))
 
     def _elapsed(self) -> float:

@@ -10,7 +10,7 @@ import re
 import struct
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from faultlens.capture.tensorflow.cpp import WORD
@@ -20,6 +20,7 @@ from faultlens.crash import Frame
 # A stack that overflowed has many megabytes of the same calls: only its two ends are read.
 INNER_BYTES = 512 << 10
 OUTER_BYTES = 256 << 10
+OUTERMOST = 4 << 10
 BEYOND = 64 << 10
 GUARD = 64 << 10  # how far beyond its end an overflowing stack may have reached
 # Where pointers are kept that are being worked with.
@@ -47,15 +48,15 @@ class LiveStack:
         self.thread = thread
         self.pointer = registers["rsp"]
         self.end = parts[-1].start + len(parts[-1].data)
-        self.words = Counter(registers.get(name, 0) for name in _REGISTERS)  # in the registers and on the stack
-        for _, data in parts:
-            self.words.update(struct.unpack(f"<{len(data) // WORD}Q", data))
         self._registers = registers
         self._parts = parts
         native = [frame for frame in frames if frame.kind == "native" and frame.address is not None]
         self.is_unwound = any(not frame.approximate for frame in native[1:])
         self.calls = self._place(native)  # innermost first
         self._starts = [call.start for call in self.calls]
+        # Behind the outermost call that is known come the interpreter's, and the environment of the process.
+        known_end = self.calls[-1].start + OUTERMOST if self.is_unwound else self.end
+        self.words = Counter(self._words_before(known_end))  # in the registers and on the stack
 
     def holds(self, address: int) -> bool:
         return self.pointer <= address < self.end
@@ -79,13 +80,14 @@ class LiveStack:
     def words_of_work(self) -> set[int]:
         """Those of the calls that a thread of a pool makes for others, without the loop that waits for work."""
         loop = next((call.start for call in self.calls if _LOOP.search(call.frame.function)), None)
-        if loop is None:
-            return set()
-        words = {self._registers.get(name, 0) for name in _REGISTERS}
+        return set(self._words_before(loop)) if loop is not None else set()
+
+    def _words_before(self, end: int) -> Iterator[int]:
+        """Those of the registers first, then from the innermost end of the stack on."""
+        yield from (self._registers.get(name, 0) for name in _REGISTERS)
         for start, data in self._parts:
-            size = max(0, min(len(data), (loop - start) & -WORD))
-            words.update(struct.unpack(f"<{size // WORD}Q", data[:size]))
-        return words
+            size = max(0, min(len(data), (end - start) & -WORD))
+            yield from struct.unpack(f"<{size // WORD}Q", data[:size])
 
     def _place(self, frames: Sequence[Frame]) -> list[Call]:
         """The return addresses stand on the stack in the order of the frames, each where a call's part begins."""

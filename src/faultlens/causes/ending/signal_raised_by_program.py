@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
-from faultlens.clues import senders
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_own, short_function
-from faultlens.clues.senders import SENDING, line_that_sends, sender
+from faultlens.clues.senders import SENDING, gave_up, line_that_sends, sender
 from faultlens.crash import Frame
 
 # The kernel sends these when a timer of the program itself runs out.
@@ -37,8 +36,8 @@ class SignalRaisedByProgram(Cause):
     def examine(self, case: Case) -> Finding | None:
         if sender(case) == "itself":
             return _recorded(case)
-        if library := senders.gave_up(case):
-            return _gave_up(case, library)
+        if function := gave_up(case):
+            return _gave_up(function)
         name = case.crash.outcome.signal if case.crash.outcome.kind == "signal" else None
         if case.fault is not None or name is None:
             return None
@@ -74,7 +73,7 @@ def _recorded(case: Case) -> Finding:
     )
 
 
-def _gave_up(case: Case, frame: Frame) -> Finding:
+def _gave_up(frame: Frame) -> Finding:
     library = (frame.library or "").rpartition("/")[2]
     function = short_function(frame.function)
     return Finding(
