@@ -30,7 +30,8 @@ from kernel_images import FOLDER, Image, encode
 
 SECONDS = 20.0
 LONGEST_FUNCTION = 300
-PATH = re.compile(rb"/(?:home|root|tmp|opt|work|usr|var)")  # in what was no pointer after all
+# What was no pointer after all, but a piece of a path or of a variable of the environment.
+FRAGMENT = re.compile(rb"(?=.*[/=])[\x20-\x7e]+\0*|.*/(?:home|root|tmp|opt|work|usr|var).*", re.DOTALL)
 STACK_WORD = struct.Struct("<Q")
 MADE_UP = (
     (r"/[\w./-]*?/lib/(python[\d.]+/site-packages/)", r"/home/ada/venv/lib/\1"),
@@ -132,7 +133,7 @@ def _without_texts(
         if len(data) > PAGE and any(home.start <= start < home.end for home in homes):
             words = (word for (word,) in STACK_WORD.iter_unpack(data[: len(data) & -8]))
             data = b"".join(STACK_WORD.pack(word if _is_mapped(word, mappings) else 0) for word in words)
-        parts.append((start, bytes(len(data)) if PATH.search(data) else data))
+        parts.append((start, bytes(len(data)) if len(data) == STACK_WORD.size and FRAGMENT.fullmatch(data) else data))
     return [part for part in parts if part[1]]
 
 

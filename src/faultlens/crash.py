@@ -247,6 +247,7 @@ class Kernel(Record, frozen=True):
     function: str | None = None  # the graph function it belongs to, where known
     written: Frame | None = None  # the line of the user's code that made the node
     layer: str | None = None  # the Keras layer it belongs to
+    layer_made: Frame | None = None  # the line that made this layer, where its code is not the user's
     at_fault: bool = False  # it is the one that the crash (or the hang) is about
 
 

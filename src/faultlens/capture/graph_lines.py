@@ -91,6 +91,7 @@ class Written(NamedTuple):
     frame: Frame | None = None
     function: str | None = None
     layer: str | None = None
+    layer_made: Frame | None = None
     in_statement: bool = False  # the line is any one of its statement: AutoGraph joins them
 
 
@@ -139,7 +140,7 @@ class GraphLines:
         ):
             made = [each for each in made if decides(each)] or made
             found = {self._written(each) for each in made}
-            if len({written.frame for written in found}) == 1:
+            if len({(written.frame, written.layer_made) for written in found}) == 1:
                 best = _common(found)
         return best
 
@@ -194,10 +195,13 @@ class GraphLines:
         made = self._forward(made) or made
         scopes = _scopes(_TAPE.sub("", made.name))
         layer = next((made.graph.layers[scope] for scope in scopes if scope in made.graph.layers), None)
-        if made.nodes.flags & BY_CALLER and layer in self._layers:
-            return Written(self._layers[layer].frame, made.graph.function, layer)
+        if made.nodes.flags & BY_CALLER:  # no line of the function is the user's: it is a library's, or was loaded
+            return Written(None, made.graph.function, layer, layer_made=self._made_at(layer))
         generated = bool(made.nodes.flags & GENERATED_CODE)
-        return Written(made.nodes.place.frame, made.graph.function, layer, generated)
+        return Written(made.nodes.place.frame, made.graph.function, layer, in_statement=generated)
+
+    def _made_at(self, layer: str | None) -> Frame | None:
+        return self._layers[layer].frame if layer in self._layers else None
 
     def _forward(self, made: _Made) -> _Made | None:
         """The node whose gradient this one computes: its line tells more than that of the call for gradients."""
@@ -244,6 +248,7 @@ def _common(found: Collection[Written]) -> Written:
     return first._replace(
         function=first.function if len({each.function for each in found}) == 1 else None,
         layer=first.layer if len({each.layer for each in found}) == 1 else None,
+        layer_made=first.layer_made if len({each.layer_made for each in found}) == 1 else None,
     )
 
 
@@ -283,7 +288,13 @@ def _with_line(
     frame = written.frame
     if frame and frame.file and frame.line and written.in_statement:
         frame = replace(frame, line=statement_line(source(frame.file) or "", frame.line))
-    return replace(kernel, written=frame, function=function or written.function, layer=written.layer)
+    return replace(
+        kernel,
+        written=frame,
+        function=function or written.function,
+        layer=written.layer,
+        layer_made=written.layer_made,
+    )
 
 
 def statement_line(text: str, line: int) -> int:

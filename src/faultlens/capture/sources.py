@@ -68,11 +68,13 @@ def _scripts(crash: Crash) -> Iterable[str]:
 
 
 def _frames(crash: Crash) -> Iterable[Frame]:
-    yield from (kernel.written for kernel in crash.kernels if kernel.written)
+    for kernel in crash.kernels:
+        yield from (frame for frame in (kernel.written, kernel.layer_made) if frame)
     threads: list[Thread | None] = [crash.launching_thread, crash.crashed_thread, *crash.threads]
     for thread in threads:
         yield from (frame for frame in (thread.frames if thread else ()) if frame.kind == "python")
-    yield from (kernel.written for kernel in crash.kernels if kernel.written)
+    for kernel in crash.kernels:
+        yield from (frame for frame in (kernel.written, kernel.layer_made) if frame)
     if exception := python_exception(crash):
         yield from exception.frames
 

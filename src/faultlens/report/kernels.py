@@ -66,6 +66,7 @@ def facts_of(kernel: Kernel, crash: Crash) -> Pairs:
         ("function", kernel.function or ""),
         ("layer", kernel.layer or ""),
         ("written at", line_in_words(kernel.written, crash) if kernel.written else ""),
+        ("layer made at", line_in_words(kernel.layer_made, crash) if kernel.layer_made else ""),
         ("kernel", kernel.kernel_class or ""),
         ("stage", "its kernel was being constructed" if kernel.stage == "construct" else ""),
     ]

@@ -135,6 +135,7 @@ def _kernel(kernel: Kernel, crash: Crash) -> Iterator[str]:
         ("layer", kernel.layer or ""),
         ("kernel", kernel.kernel_class or ""),
         ("written at", line_in_words(kernel.written, crash) if kernel.written else ""),
+        ("layer made at", line_in_words(kernel.layer_made, crash) if kernel.layer_made else ""),
     ]
     told = [f"`{_code(kernel.op, 120)}`", *(f"{name} `{_code(value, 200)}`" for name, value in facts if value)]
     yield ", ".join(told) + (", whose kernel was being constructed." if kernel.stage == "construct" else ".")

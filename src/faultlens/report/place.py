@@ -52,6 +52,8 @@ def _op(crash: Crash, shown: Frame | None, width: int) -> list[Text]:
         rows += [words(kernel_in_words(kernel), OWN), *flow(briefly(kernel, _INPUTS_SHOWN), width, "inputs ")]
         if kernel.written and not (shown and _same_line(kernel.written, shown)):
             rows.append(words(f"written at {line_in_words(kernel.written, crash)}"))
+        if kernel.layer_made:
+            rows.append(words(f"its layer was made at {line_in_words(kernel.layer_made, crash)}"))
     others = others_in_words(crash)
     return [*rows, *([words(others, QUIET)] if others else [])]
 
