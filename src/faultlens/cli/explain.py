@@ -30,11 +30,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def explain(arguments: argparse.Namespace) -> int:
+    from faultlens.capture.live import with_remembered
     from faultlens.capture.sources import with_sources
     from faultlens.reporting import make_report
 
-    crash = with_sources(_read(arguments.core, arguments.executable, not arguments.no_contents))
-    report = make_report(crash)
+    crash = _read(arguments.core, arguments.executable, not arguments.no_contents)
+    report = make_report(with_sources(with_remembered(crash)))
     stored = None if arguments.no_save else output.save(report)
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
