@@ -26,6 +26,7 @@ TELLING = re.compile(r"LD_|TF_(?!CLI)|OMP|KMP|CUDA")
 MADE_UP = (
     (r"/tmp/run-\w+/jobs/\w+", "/home/ada/project"),
     (r"/tmp/run-\w+/tmp", "/tmp"),
+    (r'(?<="prefix": ")[^"]*', "/home/ada/venv"),
     (r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/"),
     (r"/[\w./-]*?/faultlens/capture/agent/", "/home/ada/venv/lib/python3.11/site-packages/faultlens/capture/agent/"),
     (r"/[\w./-]*?/\.pyenv/versions/[\d.]+/", "/usr/local/"),

@@ -28,6 +28,7 @@ from faultlens.diagnose import diagnose
         ("as_strided_damaged_heap", "view-out-of-bounds"),
         ("np_readonly_mmap_write", "read-only-write"),
         ("none_passed", "null-pointer-passed"),
+        ("ctypes_value_at_null", "null-pointer-passed"),
         ("lookup_null_passed", "null-pointer-passed"),
         ("strlen_null", "null-pointer-passed"),
     ],

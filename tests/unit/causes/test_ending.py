@@ -22,6 +22,7 @@ from faultlens.diagnose import diagnose
         ("outside_int", "killed-from-outside"),
         ("fake_segv_raised", "signal-raised-by-program"),
         ("self_abort", "signal-raised-by-program"),
+        ("library_calls_abort", "signal-raised-by-program"),
         ("kbd", "signal-raised-by-program"),
         ("xcpu_soft", "cpu-time-limit"),
         ("xcpu_hard", "cpu-time-limit"),
@@ -239,3 +240,9 @@ def test_a_thread_that_only_joins_others_is_innocent() -> None:
     location = first(load("deadlock_two_threads")).location
     assert location is not None
     assert location.function in ("one", "two")
+
+
+def test_a_library_that_said_why_it_aborts_is_not_a_signal_raised_on_purpose() -> None:
+    crash = load("library_calls_abort")
+    complaint = Output(stderr="double free or corruption (out)\n")
+    assert causes(replace(crash, output=complaint))[0] != "signal-raised-by-program"

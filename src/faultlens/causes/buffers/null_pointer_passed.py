@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.buffers.base import BufferCause, written
 from faultlens.clues import native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
+
+_VALUE = re.compile(r"[a-zA-Z]_[gs]et(?:_sw)?$")  # one function of ctypes for each type: l_get, d_set_sw
 
 
 class NullPointerPassed(BufferCause):
@@ -35,6 +39,8 @@ class NullPointerPassed(BufferCause):
         fault, entry = case.fault, native_code.called_by_ctypes(case)
         if fault is None or not case.is_null or fault.access == "execute":
             return None
+        if value := self._value_of_nothing(case):
+            return value
         if entry is None:
             return self._view_of_nothing(case)
         if owner_of(case.native_stack[0]) == "python" or not native_code.died_in_called_function(case):
@@ -59,6 +65,20 @@ class NullPointerPassed(BufferCause):
                 safe("check the pointer before the call", "if not handle: raise RuntimeError(…)"),
                 safe("declare argtypes, so that ctypes refuses what is not a pointer"),
             ),
+        )
+
+    def _value_of_nothing(self, case: Case) -> Finding | None:
+        """`c_long.from_address(0).value`, `pointer.contents.field`: ctypes itself reads or writes the value."""
+        first = case.native_stack[0] if case.native_stack else None
+        if first is None or "_ctypes" not in (first.library or "") or not _VALUE.match(first.function):
+            return None
+        return self.found(
+            case,
+            STRONG,
+            "a ctypes value lies at a null address",
+            (f"ctypes read or wrote it in {first.function}, with no call of a C function in between", "native stack"),
+            (f"address {case.fault.address or 0:#x} is null plus an offset" if case.fault else "", "siginfo"),
+            fixes=(safe("check the address or pointer before using what it points to", "if not pointer: raise …"),),
         )
 
     def _view_of_nothing(self, case: Case) -> Finding | None:
