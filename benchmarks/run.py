@@ -25,11 +25,13 @@ import startup
 import supervisor
 import threads
 import throws
+import tracing
 import training
 from measure import HERE, PROGRAMS, Bench, Table
 
 BENCHMARKS = {
     "training": training.run,
+    "tracing": tracing.run,
     "startup": startup.run,
     "threads": threads.run,
     "output": output.run,

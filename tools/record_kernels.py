@@ -12,7 +12,7 @@ import gzip
 import re
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,6 @@ from kernel_images import FOLDER, Image, encode
 
 SECONDS = 20.0
 LONGEST_FUNCTION = 300
-# What was no pointer after all, but a piece of a path or of a variable of the environment.
-FRAGMENT = re.compile(rb"(?=.*[/=])[\x20-\x7e]+\0*|.*/(?:home|root|tmp|opt|work|usr|var).*", re.DOTALL)
 STACK_WORD = struct.Struct("<Q")
 MADE_UP = (
     (r"/[\w./-]*?/lib/(python[\d.]+/site-packages/)", r"/home/ada/venv/lib/\1"),
@@ -81,8 +79,8 @@ def record(
     contents: bool,
 ) -> tuple[kernels.Scan, Image]:
     noted = RecordingMemory(memory)
-
     asked: dict[int, crash.Mapping] = {}
+    words: set[int] = set()  # where a pointer was looked for
 
     class RecordingPages(Pages):
         def mapping(self, address: int) -> crash.Mapping | None:
@@ -95,6 +93,10 @@ def record(
             found = super().mapping_near(address, reach)
             return self.mapping(found.start) if found else None
 
+        def word(self, address: int) -> int:
+            words.add(address)
+            return super().word(address)
+
         def read(self, address: int, size: int) -> bytes:
             data = super().read(address, size)
             noted.read_bytes[address] = max(data, noted.read_bytes.get(address, b""), key=len)
@@ -102,8 +104,8 @@ def record(
 
     kernels.Pages = RecordingPages
     scan = kernels.kernels_in_flight(noted, mappings, threads, registers, fault, exceptions, contents, SECONDS)
-    stacks = {thread.id: int(thread.stack_pointer) for thread in threads if thread.stack_pointer}
-    memory_parts = _without_texts(noted.read_bytes, stacks.values(), mappings)
+    stacks = [int(thread.stack_pointer) for thread in threads if thread.stack_pointer]
+    memory_parts = _without_texts(noted.read_bytes, words, stacks, mappings)
     used = [
         replace(mapping, path=_made_up(mapping.path))
         for mapping in mappings
@@ -124,17 +126,26 @@ def record(
 
 
 def _without_texts(
-    read: Mapping[int, bytes], stacks: Iterable[int], mappings: Sequence[crash.Mapping]
+    read: Mapping[int, bytes], words: Container[int], stacks: Iterable[int], mappings: Sequence[crash.Mapping]
 ) -> list[tuple[int, bytes]]:
-    """Stacks hold fragments of texts and secrets: only what can be an address stays."""
+    """Memory holds fragments of texts and secrets: of stacks only what can be an address stays."""
     homes = [mapping for mapping in mappings if any(mapping.start <= each < mapping.end for each in stacks)]
     parts = []
     for start, data in sorted(read.items()):
         if len(data) > PAGE and any(home.start <= start < home.end for home in homes):
-            words = (word for (word,) in STACK_WORD.iter_unpack(data[: len(data) & -8]))
-            data = b"".join(STACK_WORD.pack(word if _is_mapped(word, mappings) else 0) for word in words)
-        parts.append((start, bytes(len(data)) if len(data) == STACK_WORD.size and FRAGMENT.fullmatch(data) else data))
-    return [part for part in parts if part[1]]
+            all_words = (word for (word,) in STACK_WORD.iter_unpack(data[: len(data) & -8]))
+            data = b"".join(STACK_WORD.pack(word if _is_mapped(word, mappings) else 0) for word in all_words)
+        elif start in words and _is_fragment(data) and not _is_mapped(int.from_bytes(data, "little"), mappings):
+            continue
+        if data:
+            parts.append((start, data))
+    return parts
+
+
+def _is_fragment(data: bytes) -> bool:
+    """A word that was no pointer after all, but a piece of a path or of a variable of the environment."""
+    letters = sum(0x20 <= byte < 0x7F for byte in data)
+    return len(data) == STACK_WORD.size and letters >= len(data) - 3 and any(byte in b"/=" for byte in data)
 
 
 def _is_mapped(word: int, mappings: Sequence[crash.Mapping]) -> bool:

@@ -271,6 +271,7 @@ def test_a_module_that_is_there_already(package: str, tools: dict[str, Any]) -> 
 
 def test_lines_of_a_graph(tmp_path: Path, tools: dict[str, Any]) -> None:
     class Graph:
+        record: Any
         building_function = True
         _functions = ("__inference_g_1",)
 
@@ -282,13 +283,14 @@ def test_lines_of_a_graph(tmp_path: Path, tools: dict[str, Any]) -> None:
     file.touch()
     guard = Guard(print)
     lines = Lines(Notes(str(file)), guard, tools["frame_finder"])
-    record = lines.node_recorder(lambda *_: None)
-    graph = Graph()
+    seen: list[Any] = []
+    Graph.record = tools["node_recorder"](lambda _, op: seen.append(op.name), lines.is_own, lines.unknown)
+    graph: Any = Graph()
 
     def traced() -> None:
-        record(graph, Op("a"))
+        graph.record(Op("a"))
         for name in ("b", "c"):
-            record(graph, Op(name))
+            graph.record(Op(name))
 
     assert lines.begin_trace() and not lines.begin_trace()
     traced()
@@ -305,4 +307,18 @@ def test_lines_of_a_graph(tmp_path: Path, tools: dict[str, Any]) -> None:
         ["f.py", 1, "f"],
     )
     assert (second["function"], second["extends"], second["places"]) == ("__forward_f_3", "__inference_f_2", [])
-    assert guard.working
+    assert guard.working and seen == ["a", "b", "c"]
+
+
+def test_what_the_program_raises_is_passed_on(tools: dict[str, Any]) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("theirs")
+
+    class Graph:
+        record = tools["node_recorder"](fails, lambda _: True, interrupted)
+        other = tools["node_recorder"](lambda *_: 7, lambda _: False, interrupted)
+
+    with pytest.raises(ValueError, match="theirs"):
+        Graph().record(None)
+    assert Graph().other(None) == 7
+    assert Graph().other() == 7

@@ -109,6 +109,8 @@ def test_what_the_crash_depends_on_stays() -> None:
         ("try:\n    crash([1, 2, 3][2])\nfinally:\n    print()", "crash(3)"),
         ("with open('/dev/null') as f:\n    crash(3)", "crash(3)"),
         ("class A:\n    size = 3\n    def go(self):\n        crash(self.size)\nA().go()", None),
+        ("import os, sys, json\ncrash(3 if sys.argv else 4)\nprint(os, json)", "crash(3)"),
+        ("import os, operator\ncrash(operator.index(3))", "crash(3)"),
         ("import os as system, json\nn = 3\nassert system and json\ncrash(n)", "crash(3)"),
         ("@staticmethod\ndef f():\n    crash(3)\nf()", None),
     ],
@@ -116,6 +118,11 @@ def test_what_the_crash_depends_on_stays() -> None:
 def test_blocks_functions_and_names_give_way(program: str, smallest: str | None) -> None:
     found = reduced(program, lambda value: value == 3)
     assert found == smallest if smallest else count_lines(found) <= count_lines(program)
+
+
+def test_imports_that_are_not_needed_go() -> None:
+    found = reduced("import os, math, json\nif math.pi > 3:\n    crash(math)", lambda value: hasattr(value, "pi"))
+    assert found == "import math\ncrash(math)"
 
 
 def test_numbers_shrink_as_far_as_they_may() -> None:

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import hostile
 import recorded
 from faultlens import reportfile
 from faultlens.cli import main
 from faultlens.diagnosis import Reproducer
 from faultlens.errors import FaultlensError
 from faultlens.remedy.folder import readme, write_folder
-from faultlens.remedy.reproduce import Found
 from faultlens.remedy.signature import Signature
+from faultlens.remedy.task import Found
 from faultlens.remedy.trial import write_files
 from faultlens.store import folder
 
@@ -90,3 +91,16 @@ def test_which_reports_are_our_own(elsewhere: Path) -> None:
     assert folder.is_kept(path)
     assert not folder.is_kept(copy)
     assert len(folder.identity(copy)) == 8
+
+
+def test_a_hostile_report_runs_nothing(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """Without a word of consent no program is started, whatever the report says."""
+    report = hostile.hostile()
+    (elsewhere / "report.json").write_bytes(reportfile.to_json(report))
+    before = sorted(elsewhere.iterdir())
+    assert main(["repro", "report.json", "--python", "/bin/false"]) in (1, 2)
+    assert main(["repro", "report.json"]) in (1, 2)
+    assert sorted(elsewhere.iterdir()) == before
+    shown = capsys.readouterr().err
+    assert "\x1b" not in shown
+    assert shown.count("\n") == 2

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import recorded
-from faultlens.crash import Crash, Frame, Library, Program, Thread
+from faultlens.crash import Crash, Fault, Frame, Library, Outcome, Program, Thread
+from faultlens.remedy.reproduce import crash_to_reproduce
 from faultlens.remedy.script import (
     NoScriptError,
     UserScript,
@@ -16,6 +18,7 @@ from faultlens.remedy.script import (
     user_script,
     with_lines_before,
 )
+from faultlens.reportfile import Report
 
 
 def crash(folder: Path, *command: str, sources: dict[str, str] | None = None, **facts: object) -> Crash:
@@ -108,6 +111,18 @@ def test_a_program_started_by_another_name(tmp_path: Path) -> None:
     threads = (Thread(id=1, crashed=True, launched=True, frames=frames),)
     script = user_script(crash(tmp_path, "/usr/bin/tool", sources={path: "main()"}, threads=threads))
     assert script.path == path
+
+
+def test_a_process_that_the_program_started(tmp_path: Path) -> None:
+    """Its command line may be anything; what is run again is the program."""
+    child = replace(crash(tmp_path, "python", "-c", "<redacted>", sources={"/lab/work.py": "def f(): ..."}), pid=8)
+    child = replace(child, fault=Fault(signal="SIGSEGV", code="SEGV_MAPERR", thread=8))
+    program = Program(command=("python", "train.py"), directory=str(tmp_path))
+    parent = Crash(outcome=Outcome(kind="ok", exit_code=0), method="status", program=program, children=(child,))
+    found = crash_to_reproduce(Report(outcome=parent.outcome, crash=parent))
+    assert found.pid == 8
+    assert found.program.command == ("python", "train.py")
+    assert found.sources == {"/lab/work.py": "def f(): ..."}
 
 
 def test_what_takes_long_to_import() -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
 
 if TYPE_CHECKING:
-    from faultlens.remedy.reproduce import Found, MayRun
+    from faultlens.remedy.task import Found, MayRun
     from faultlens.reportfile import Report
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
@@ -44,21 +45,21 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens import reportfile
     from faultlens.remedy.folder import write_folder
-    from faultlens.remedy.reproduce import NotReproducedError, Wishes, reproduce
-    from faultlens.report.verdict import subject
+    from faultlens.remedy.reproduce import crash_to_reproduce, reproduce
+    from faultlens.remedy.task import NotReproducedError, Wishes
     from faultlens.store import folder
 
     path = folder.find(arguments.report)
     report = reportfile.read(path)
-    crash = subject(report)
+    crash = crash_to_reproduce(report)
     own = folder.is_kept(path) and crash.method != "core"  # a core may have come from anywhere
-    wishes = Wishes(arguments.python, arguments.seconds, trusted=own)
+    wishes = Wishes(arguments.python, arguments.seconds, trusted=own, of_child=crash is not report.crash)
     screen = _Screen()
     try:
         found = reproduce(crash, wishes, _asking(arguments.yes, screen), screen.tell)
     except NotReproducedError as reason:
         screen.clear()
-        print(f"faultlens: no reproducer. {reason}", file=sys.stderr)
+        print(f"faultlens: no reproducer. {one_line(str(reason), 2000)}", file=sys.stderr)
         return DOES_NOT
     screen.clear()
     written = write_folder(found, folder.identity(path), arguments.out)
@@ -83,15 +84,14 @@ def _hand_over(report: Report, found: Found, path: Path, written: Path, argument
     print(f"{reproducer_in_words(record)}\n")
     for line in script_lines(record):
         print(f"    {line}".rstrip())
-    print(f"\nIt is in {written}")
+    beside = ", ".join(one_line(name, 80) for name in record.files)
+    print(f"\nIt is in {written}" + (f", with {beside}" if beside else ""))
 
 
 def _asking(yes: bool, screen: _Screen) -> MayRun:
     """What a report from elsewhere wants to be run is shown first."""
 
     def may_run(what: str, text: str) -> None:
-        from faultlens.safe_text import one_line
-
         if yes:
             return
         problem = f"To {what} is to run what its author wrote."
@@ -119,7 +119,7 @@ class _Screen:
 
     def tell(self, text: str) -> None:
         if self._shown:
-            line = f"faultlens: {text} …"[:110]
+            line = f"faultlens: {one_line(text, 90)} …"
             print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
             self._width = len(line)
 

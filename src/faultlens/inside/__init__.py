@@ -22,13 +22,14 @@ PACKAGES = ("tensorflow", "keras", "tf_keras")
 _hooks: list[Hooks] = []
 
 
-def start(chain: Chain, frame_finder: FrameFinder, notes: str, page: Any) -> Hooks:
-    """`chain` and `frame_finder` are made in C; `page` is memory for the progress, None if there is none."""
+def start(chain: Chain, frame_finder: FrameFinder, node_recorder: Any, notes: str, page: Any) -> Hooks:
+    """The first three are made in C; `page` is memory for the progress, None if there is none."""
     kept = Notes(notes)
     guard = Guard(lambda problem: kept.write({"problem": problem}))
     lines = Lines(kept, guard, frame_finder)
     progress = Progress(page if page is not None else bytearray(layout.PAGE_BYTES))
-    hooks = Hooks(chain, guard, all_of(tensorflow_hooks(lines, progress, guard), keras_hooks(lines, progress, guard)))
+    theirs = tensorflow_hooks(lines, progress, guard, node_recorder), keras_hooks(lines, progress, guard)
+    hooks = Hooks(chain, guard, all_of(*theirs))
     _hooks.append(hooks)
     return hooks
 

@@ -14,7 +14,6 @@ from .guard import Guard
 from .notes import Notes
 from .own_code import GENERATED, is_own
 
-TRACED = "_faultlens_traced"  # attribute of a graph
 MAX_LAYERS = 10_000
 
 # What else is noted of a line: it called for the function, and is not inside it;
@@ -28,6 +27,8 @@ _COMPUTES_GRADIENTS = ("/tensorflow/python/eager/backprop.py", "/tensorflow/pyth
 Place = tuple[str, int, str]  # file, line, function
 UserFrame = Callable[[], Optional[FrameType]]  # noqa: UP045 (evaluated by Python 3.9)
 FrameFinder = Callable[[Callable[[CodeType], bool]], UserFrame]  # see inside.c
+
+_HAS_LASTI = sys.version_info >= (3, 11)  # as inside.c has it
 
 
 class _Traced:
@@ -50,7 +51,7 @@ class _Thread(threading.local):
 
 class Lines:
     def __init__(self, notes: Notes, guard: Guard, frame_finder: FrameFinder) -> None:
-        self.user_frame = frame_finder(self._is_own)
+        self.user_frame = frame_finder(self.is_own)
         self._notes = notes
         self._guard = guard
         self._thread = _Thread()
@@ -75,34 +76,19 @@ class Lines:
     def tracing(self) -> bool:
         return self._thread.depth > 0
 
-    def node_recorder(self, original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-        """A function to take the place of one that TensorFlow calls for every node it makes."""
-        user_frame, new_traced, guard = self.user_frame, self._traced, self._guard
-
-        def record(graph: Any, op: Any) -> None:
-            original(graph, op)
-            if not guard.working:
-                return
-            try:
-                frame = user_frame()
-                if frame is None:
-                    return
-                try:
-                    traced = graph._faultlens_traced
-                except AttributeError:
-                    traced = new_traced(graph)
-                code = frame.f_code
-                key = (id(code), frame.f_lasti)
-                try:
-                    traced.nodes[key].append(op.name)
-                except KeyError:
-                    traced.nodes[key] = [op.name]
-                    flags = BY_CALLER if id(frame) == traced.caller else 0
-                    traced.places[key] = (code, frame.f_lineno, flags | _gradient_flag(frame))
-            except Exception as error:
-                guard.failed(error)
-
-        return record
+    def unknown(self, graph: Any, op: Any, frame: FrameType) -> None:
+        """A node made by an instruction that has made none in this graph before."""
+        if not self._guard.working:
+            return
+        try:
+            traced = self._traced(graph)
+            code = frame.f_code
+            place = (id(code), frame.f_lasti if _HAS_LASTI else frame.f_lineno)
+            flags = BY_CALLER if id(frame) == traced.caller else 0
+            traced.nodes[place] = [op.name]
+            traced.places[place] = (code, frame.f_lineno, flags | _gradient_flag(frame))
+        except Exception as error:
+            self._guard.failed(error)
 
     def converted(self, function: Any) -> None:
         """AutoGraph has made a function of another one."""
@@ -125,7 +111,7 @@ class Lines:
 
     def write(self, graph: Any, name: Any = None, defined: Place | None = None) -> None:
         """The graph is about to become a function of this name (None: to be run as it is)."""
-        traced = getattr(graph, TRACED, None)
+        traced = getattr(graph, "_faultlens_traced", None)
         if traced is None or (not traced.nodes and name == traced.written_as):
             return
         name = name.decode() if isinstance(name, bytes) else name
@@ -140,7 +126,7 @@ class Lines:
             record["extends"] = traced.written_as
         self._notes.write(*self._layers, record)
         self._layers = []
-        graph._faultlens_traced = after = _Traced(0)
+        after = _remember(graph, _Traced(0))
         after.written_as = name if traced.written_as is None else traced.written_as
 
     def _places(self, traced: _Traced) -> list[list[Any]]:
@@ -154,25 +140,24 @@ class Lines:
     # ------------------------------------------------------------------------------------------ frames
 
     def _traced(self, graph: Any) -> _Traced:
-        traced = getattr(graph, TRACED, None)
+        traced = getattr(graph, "_faultlens_traced", None)
         if traced is None:
             caller = 0
             if self._thread.depth:
                 caller = self._thread.caller
             elif graph.building_function:  # being prepared
                 caller = id(self.user_frame())
-            traced = _Traced(caller)
-            setattr(graph, TRACED, traced)
+            traced = _remember(graph, _Traced(caller))
         return traced
 
-    def _is_own(self, code: CodeType) -> bool:
+    def is_own(self, code: CodeType) -> bool:
         file = code.co_filename
         if GENERATED not in file:
             return is_own(file)
         return is_own(self._origin(file, code.co_firstlineno, "")[0])
 
     def _next_own(self, frame: FrameType | None) -> FrameType | None:
-        while frame is not None and not self._is_own(frame.f_code):
+        while frame is not None and not self.is_own(frame.f_code):
             frame = frame.f_back
         return frame
 
@@ -190,6 +175,12 @@ class Lines:
             if origin is not None:
                 return origin.loc.filename, origin.loc.lineno, origin.function_name or function
         return file, line, function
+
+
+def _remember(graph: Any, traced: _Traced) -> _Traced:
+    graph._faultlens_traced = traced
+    graph._faultlens_nodes = traced.nodes  # where inside.c finds them
+    return traced
 
 
 def place_of_function(function: Any) -> Place | None:

@@ -36,7 +36,7 @@ def install(home: Path) -> None:
         agent.faultlens_tools.restype = ctypes.py_object
         tools = agent.faultlens_tools()
         folder = _make_folder(home / FOLDER)
-        _hooks = start(tools["chain"], tools["frame_finder"], str(folder / NOTES), _page(folder / PROGRESS))
+        _hooks = start(**tools, notes=str(folder / NOTES), page=_page(folder / PROGRESS))
     except (OSError, AttributeError, ValueError):
         return
     _hooks.watch(PACKAGES)

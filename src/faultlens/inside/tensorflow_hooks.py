@@ -14,14 +14,18 @@ from .progress import Progress
 PYTHON = "tensorflow.python"
 
 
-def tensorflow_hooks(lines: Lines, progress: Progress, guard: Guard) -> Iterator[Hook]:
+def tensorflow_hooks(
+    lines: Lines, progress: Progress, guard: Guard, node_recorder: Callable[..., Any]
+) -> Iterator[Hook]:
+    """`node_recorder` is made in C."""
     tracing = _Tracing(lines, progress)
     saving = guarded_saving(progress, guard)
     functions = f"{PYTHON}.eager.polymorphic_function"
     yield Hook(f"{PYTHON}.framework.func_graph", "func_graph_from_py_func", guard(tracing.begin), guard(tracing.end))
     # A function of one line that is called for every node, and never the one that raises an exception.
     record = "Graph._record_op_seen_by_control_dependencies"
-    yield Hook(f"{PYTHON}.framework.ops", record, replace=lines.node_recorder)
+    recorder = lambda original: node_recorder(original, lines.is_own, lines.unknown)
+    yield Hook(f"{PYTHON}.framework.ops", record, replace=recorder)
     yield Hook(f"{PYTHON}.autograph.impl.api", "_convert_actual", after=guard(_converted(lines)))
     yield Hook(f"{functions}.atomic_function", "from_func_graph", guard(tracing.becomes_function))
     yield Hook(  # until 2.12

@@ -8,7 +8,7 @@ from pathlib import Path
 from faultlens.crash import Crash
 from faultlens.errors import FaultlensError
 from faultlens.remedy.reduce_script import count_lines
-from faultlens.remedy.reproduce import Found
+from faultlens.remedy.task import Found
 from faultlens.remedy.trial import SCRIPT, write_files
 from faultlens.report.quantities import count
 from faultlens.safe_text import one_line

@@ -6,20 +6,20 @@ gave, types only if they are in our table, and everything else through repr().""
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from faultlens.crash import Attribute, Crash, Kernel, Tensor
 from faultlens.remedy.arrays import DTYPES, Array, expression, from_tensor, shape_text, zero
 from faultlens.remedy.op_definition import AttributeDefinition, Definition, Input
 from faultlens.remedy.trial import SCRIPT, Files
+from faultlens.remedy.wrapping import wrapped
 from faultlens.safe_text import one_line
 
 # How the op is called: at once, in a graph whose shapes are not known while it is built, compiled by XLA with
 # its inputs as constants or as parameters, in a pipeline, or again and again.
 Form = Literal["eager", "graph", "compiled", "compiled with parameters", "dataset", "loop"]
 ROUNDS = 1000
-WIDTH = 100
 _OTHER_TYPES = ("resource", "variant")
 
 
@@ -216,7 +216,7 @@ def script_of(call: Call, comments: Sequence[str] = ()) -> Files:
         lines.append(f"resource.setrlimit(resource.{name}, ({value!r}, {value!r}))")
     lines += [f"library = tf.load_op_library({call.library!r})"] if call.library else []
     lines += _body(call, [[each.text for each in several] for several in made])
-    return {SCRIPT: ("\n".join(lines) + "\n").encode(), **arrays}
+    return {SCRIPT: wrapped("\n".join(lines)).encode(), **arrays}
 
 
 def _named(argument: Argument) -> list[tuple[str, Array]]:
@@ -234,32 +234,37 @@ def _made_up(call: Call) -> Iterator[str]:
 def _body(call: Call, texts: list[list[str]]) -> list[str]:
     direct = _call_text(call, _grouped(call, texts))
     if call.form == "loop":
-        return [f"for _ in range({ROUNDS}):", *_indented(direct)]
+        return [f"for _ in range({ROUNDS}):", f"    {direct}"]
     if call.form == "dataset":
-        return [
-            "dataset = tf.data.Dataset.range(1).map(",
-            *_indented(_prefixed("lambda _: ", direct)),
-            ")",
-            "list(dataset)",
-        ]
+        return [f"dataset = tf.data.Dataset.range(1).map(lambda _: {direct})", "list(dataset)"]
     if call.form == "compiled":
-        inner = _indented(_prefixed("return ", direct))
-        return ["", "", "@tf.function(jit_compile=True)", "def reproduce():", *inner, "", "", "reproduce()"]
+        return [
+            "",
+            "",
+            "@tf.function(jit_compile=True)",
+            "def reproduce():",
+            f"    return {direct}",
+            "",
+            "",
+            "reproduce()",
+        ]
     if call.form in ("graph", "compiled with parameters"):
         return _function(call, texts)
-    return direct
+    return [direct]
 
 
 def _function(call: Call, texts: list[list[str]]) -> list[str]:
     names = [[name for name, _ in _named(argument)] for argument in call.arguments]
-    flat = [name for group in names for name in group]
-    decorator = "@tf.function(jit_compile=True)"
+    options = "jit_compile=True"
     if call.form == "graph":
         specs = [f"tf.TensorSpec(None, tf.{'resource' if a.variable else a.dtype})" for a in call.arrays()]
-        decorator = "\n".join(_wrapped("@tf.function(input_signature=[", specs, "])"))
-    inner = _prefixed("return ", _call_text(call, _grouped(call, names)))
-    outer = _wrapped("reproduce(", [text for group in texts for text in group], ")")
-    return ["", "", *decorator.split("\n"), f"def reproduce({', '.join(flat)}):", *_indented(inner), "", "", *outer]
+        options = f"input_signature=[{', '.join(specs)}]"
+    return [
+        *("", "", f"@tf.function({options})"),
+        f"def reproduce({', '.join(name for group in names for name in group)}):",
+        f"    return {_call_text(call, _grouped(call, names))}",
+        *("", "", f"reproduce({', '.join(text for group in texts for text in group)})"),
+    ]
 
 
 def _grouped(call: Call, texts: list[list[str]]) -> list[str]:
@@ -270,11 +275,11 @@ def _grouped(call: Call, texts: list[list[str]]) -> list[str]:
     ]
 
 
-def _call_text(call: Call, inputs: list[str]) -> list[str]:
+def _call_text(call: Call, inputs: list[str]) -> str:
     owner = "library" if call.library else "tf.raw_ops"
     words = [f"{argument.name}={text}" for argument, text in zip(call.arguments, inputs, strict=True)]
     words += [f"{setting.name}={_setting_text(setting.kind, setting.value)}" for setting in call.settings]
-    return _wrapped(f"{owner}.{call.function}(", words, ")")
+    return f"{owner}.{call.function}({', '.join(words)})"
 
 
 def _setting_text(kind: str, value: Any) -> str:
@@ -319,26 +324,3 @@ def _checked(value: Any, *types: type) -> Any:
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise CannotCallError("it is not of its type")
     return value
-
-
-def _wrapped(head: str, words: Iterable[str], tail: str) -> list[str]:
-    """On one line, or with as many words to a line as fit."""
-    words = list(words)
-    line = f"{head}{', '.join(words)}{tail}"
-    if len(line) <= WIDTH:
-        return [line]
-    lines: list[str] = []
-    for word in words:
-        if lines and len(lines[-1]) + len(word) + 2 <= WIDTH:
-            lines[-1] += f" {word},"
-        else:
-            lines.append(f"    {word},")
-    return [head, *lines, tail]
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" if line else line for line in lines]
-
-
-def _prefixed(prefix: str, lines: list[str]) -> list[str]:
-    return [prefix + lines[0], *lines[1:]]

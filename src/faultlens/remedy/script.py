@@ -94,7 +94,9 @@ def _command(crash: Crash) -> tuple[str, tuple[str, ...]]:
         words.pop(0)
         while words and words[0].startswith("-"):
             option = words.pop(0)
-            if option == "-c":
+            if option == "-c":  # the text itself is not kept; what it imported and ran may be
+                if outermost := _outermost(crash):
+                    return outermost, ()
                 raise NoScriptError("The program was given on the command line (-c), which reports do not keep.")
             if option == "-m" and words:
                 return _module(crash, words[0]), tuple(words[1:])

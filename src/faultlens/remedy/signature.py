@@ -28,7 +28,7 @@ _REPEATS = 3  # a function that stands on an overflowed stack so often takes par
 class Signature(NamedTuple):
     signal: str | None = None
     function: str | None = None  # the innermost native one outside of the C and C++ runtimes
-    place: tuple[str, int] | None = None  # file name of its library, and where in it
+    place: tuple[str, int] | None = None  # of the innermost frame, named or not: its library, and where in it
     check: str | None = None  # "tensor.cc:1120", the check that failed
     heap: str | None = None  # the damage that glibc noticed
     thrown: str | None = None  # type of the C++ exception that nobody caught
@@ -56,13 +56,14 @@ def signature_of(crash: Crash) -> Signature:
     if case.signal is None:
         raised = case.exception if crash.outcome.kind == "exception" else None
         return Signature(exception=raised.type.rpartition(".")[2], op=op_at_fault(crash)) if raised else Signature()
-    frame = _culprit(case)
+    telling = _telling(case)
+    frame = _culprit(telling)
     function = _function(frame) if frame else None
     check = failed_check(case) if case.signal == "SIGABRT" else None
     return Signature(
         signal=case.signal,
         function=function,
-        place=_place(frame) if frame else None,
+        place=_place(telling[0]) if telling else None,
         check=check.place.rpartition("/")[2] if check and ":" in check.place else None,
         heap=next((damage for damage, words in _HEAP_DAMAGE.items() if case.said(words)), None),
         thrown=_thrown(case, function),
@@ -83,7 +84,7 @@ def same_death(wanted: Signature, seen: Signature) -> bool:
         return wanted.heap == seen.heap
     if wanted.function is None or wanted.function == seen.function:
         return True
-    # The same code under another name: an inlined function. Or another function of the same recursion.
+    # The same code under another name: inlined, or known to one of two symbol tables. Or of the same recursion.
     same_place = wanted.place is not None and wanted.place == seen.place
     return same_place or wanted.function in seen.recursion or seen.function in wanted.recursion
 
@@ -93,10 +94,15 @@ def still_the_same(first: Signature, now: Signature) -> bool:
     return same_death(first, now) and (now.op is None or now.op == first.op)
 
 
-def _culprit(case: Case) -> Frame | None:
-    named = (frame for frame in case.native_stack if not (is_nameless(frame) or frame.approximate))
-    telling = (frame for frame in named if not short_function(frame.function).startswith(_SAY_WHY))
-    return next((frame for frame in telling if owner_of(frame) not in ("system", "unknown")), None)
+def _telling(case: Case) -> list[Frame]:
+    """The native frames outside of the C and C++ runtimes, innermost first."""
+    frames = [frame for frame in case.native_stack if owner_of(frame) != "system"]
+    return [frame for frame in frames if not short_function(frame.function).startswith(_SAY_WHY)]
+
+
+def _culprit(frames: list[Frame]) -> Frame | None:
+    named = (frame for frame in frames if not (is_nameless(frame) or frame.approximate))
+    return next((frame for frame in named if owner_of(frame) != "unknown"), None)
 
 
 def _function(frame: Frame) -> str:

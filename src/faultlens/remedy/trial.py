@@ -31,6 +31,7 @@ from faultlens.crash import Crash, Outcome, Output
 from faultlens.environment.machine import machine_state
 from faultlens.errors import FaultlensError
 from faultlens.remedy.look import QuickLook
+from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
 
 SCRIPT = "reproduce.py"
@@ -56,6 +57,7 @@ class Surroundings(NamedTuple):
 
     python: str
     environment: Mapping[str, str] = {}  # on top of ours
+    with_children: bool = False  # the death of a process that the script started counts as its own
 
     def variables(self, home: Path) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
@@ -74,6 +76,7 @@ class WarmTrials:
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-repro-"))
         self._area = SharedArea()
         self._look = QuickLook()
+        self._with_children = surroundings.with_children
         environment = launch.agent_environment(surroundings.variables(self._folder), self._area.path, True)
         try:
             self._server = subprocess.Popen(
@@ -131,24 +134,27 @@ class WarmTrials:
             raise FaultlensError("The Python that runs the trials has died.", "Try again.")
         pid: int = begun["pid"]
         watch = _Watch(pid, bounds)
-        looked: Crash | None = None
+        looks: dict[int, Crash] = {}
         ended = None
         while ended is None:
             ended = self._answer(time.monotonic() + POLL_S)
             for slot in list(self._area.waiting()):
                 death = self._area.accept(slot)
                 try:
-                    if death.pid == pid and looked is None:
+                    if death.pid == pid or self._with_children:
                         with contextlib.suppress(OSError):
-                            looked = self._look(death)
+                            looks.setdefault(death.pid, self._look(death))
                 finally:
                     self._area.release(slot)
             watch.check()
         _kill_session(pid)
-        stderr = _tail(outputs["stderr"])
-        outcome = outcome_of(ended["status"], stderr)
-        crash = looked or Crash(outcome=outcome, method="status", pid=pid)
-        crash = replace(crash, outcome=outcome, output=Output(stdout=_tail(outputs["stdout"]), stderr=stderr))
+        output = Output(stdout=_tail(outputs["stdout"]), stderr=_tail(outputs["stderr"]))
+        outcome = outcome_of(ended["status"], output.stderr)
+        if pid not in looks and looks:  # it survived a process that it had started
+            crash = next(iter(looks.values()))
+        else:
+            crash = replace(looks.get(pid) or Crash(outcome=outcome, method="status", pid=pid), outcome=outcome)
+        crash = replace(crash, output=output)
         return watch.verdict(crash)
 
     def _answer(self, deadline: float) -> dict[str, Any] | None:
@@ -182,6 +188,7 @@ def captured(files: Files, surroundings: Surroundings, bounds: Bounds) -> Crash:
         report = top / "report.json"
         if report.exists():
             crash = reportfile.read(report).crash
+            crash = (crashed_child(crash) if surroundings.with_children else None) or crash
         else:
             crash = Crash(outcome=Outcome(kind="exit"), method="status", gaps=("it could not be watched",))
         return watch.verdict(crash)

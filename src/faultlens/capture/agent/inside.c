@@ -23,8 +23,6 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct object PyObject;
-typedef PyObject *python_function(PyObject *self, PyObject *arguments);
-typedef PyObject *python_function_with_keywords(PyObject *self, PyObject *arguments, PyObject *keywords);
 
 /* PyMethodDef, whose layout is part of Python's stable ABI. */
 struct method {
@@ -55,7 +53,15 @@ struct method {
     X(PyObject *, PyRun_StringFlags, (const char *, int, PyObject *, PyObject *, void *))              \
     X(PyObject *, PyDict_New, (void))                                                                  \
     X(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *))                               \
+    X(PyObject *, PyDict_GetItemWithError, (PyObject *, PyObject *))                                   \
+    X(int, PyList_Append, (PyObject *, PyObject *))                                                    \
     X(PyObject *, PyTuple_GetItem, (PyObject *, ssize_t))                                              \
+    X(PyObject *, PyTuple_Pack, (ssize_t, ...))                                                        \
+    X(PyObject *, PyLong_FromVoidPtr, (void *))                                                        \
+    X(PyObject *, PyLong_FromLong, (long))                                                             \
+    X(PyObject *, PyUnicode_InternFromString, (const char *))                                          \
+    X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                                          \
+    X(int, PyFrame_GetLineNumber, (PyObject *))                                                        \
     X(PyObject *, PyUnicode_DecodeFSDefault, (const char *))                                           \
     X(PyObject *, PyMemoryView_FromMemory, (char *, ssize_t, int))                                     \
     X(PyObject *, PyCFunction_NewEx, (struct method *, PyObject *, PyObject *))                        \
@@ -74,6 +80,7 @@ struct method {
 static struct {
 #define DECLARE(type, name, arguments) type(*name) arguments;
     PYTHON(DECLARE)
+    int (*PyFrame_GetLasti)(PyObject *); /* since 3.11, where finding the line takes longer */
     PyObject *none, **keyboard_interrupt;
 } python;
 
@@ -83,6 +90,7 @@ static bool find_python(void) {
 #define LOOK_UP(type, name, arguments) \
     if (!(python.name = (type(*) arguments)dlsym(RTLD_DEFAULT, #name))) return false;
     PYTHON(LOOK_UP)
+    python.PyFrame_GetLasti = (int (*)(PyObject *))dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
     python.keyboard_interrupt = dlsym(RTLD_DEFAULT, "PyExc_KeyboardInterrupt");
     return python.keyboard_interrupt && (python.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct"));
 }
@@ -121,15 +129,6 @@ static PyObject *call_chained(PyObject *parts, PyObject *arguments, PyObject *ke
 
 static struct method chained = {"chained", (void *)call_chained, METH_VARARGS | METH_KEYWORDS, NULL};
 
-static PyObject *chain(PyObject *self, PyObject *parts) {
-    (void)self;
-    PyObject *function = python.PyCFunction_NewEx(&chained, parts, NULL);
-    if (!function) return NULL;
-    PyObject *method = python.PyInstanceMethod_New(function); /* becomes a method in a class */
-    python.Py_DecRef(function);
-    return method;
-}
-
 /* The codes that were met on stacks, and whether they are the user's own: decided once each, in Python. */
 #define CODES 8192
 #define MAX_PROBES 16
@@ -159,9 +158,8 @@ static bool is_own(PyObject *code, PyObject *decide) {
 
 #define MAX_FRAMES 1000
 
-/* The innermost frame of the user's own code on the stack of this thread, or None. */
-static PyObject *user_frame(PyObject *decide, PyObject *ignored) {
-    (void)ignored;
+/* The innermost frame of the user's own code on the stack of this thread; NULL: none. */
+static PyObject *find_user_frame(PyObject *decide) {
     PyObject *frame = python.PyThreadState_GetFrame(python.PyThreadState_Get());
     for (int depth = 0; frame && depth < MAX_FRAMES; depth++) {
         PyObject *code = python.PyFrame_GetCode(frame);
@@ -173,20 +171,99 @@ static PyObject *user_frame(PyObject *decide, PyObject *ignored) {
         frame = outer;
     }
     python.Py_DecRef(frame);
+    return NULL;
+}
+
+static PyObject *user_frame(PyObject *decide, PyObject *ignored) {
+    (void)ignored;
+    PyObject *frame = find_user_frame(decide);
+    if (frame) return frame;
     python.Py_IncRef(python.none);
     return python.none;
 }
 
 static struct method user_frame_method = {"user_frame", (void *)user_frame, METH_NOARGS, NULL};
 
-/* frame_finder(decide) is user_frame(), with decide(code) to tell whose code it is. */
+/* frame_finder(decide) is a function that gives the innermost frame of the user's, or None; decide(code) tells whose
+ * code it is. */
 static PyObject *frame_finder(PyObject *self, PyObject *decide) {
     (void)self;
     return python.PyCFunction_NewEx(&user_frame_method, decide, NULL);
 }
 
+/* The list of the nodes that this instruction has made in the graph: a borrowed reference, NULL if there is none. */
+static PyObject *known_nodes(PyObject *graph, PyObject *frame) {
+    static PyObject *attribute;
+    if (!attribute) attribute = python.PyUnicode_InternFromString("_faultlens_nodes");
+    PyObject *by_place = python.PyObject_GetAttr(graph, attribute);
+    if (!by_place) return NULL;
+    PyObject *code = python.PyFrame_GetCode(frame);
+    int at = python.PyFrame_GetLasti ? python.PyFrame_GetLasti(frame) : python.PyFrame_GetLineNumber(frame);
+    PyObject *address = python.PyLong_FromVoidPtr(code), *position = python.PyLong_FromLong(at);
+    PyObject *place = address && position ? python.PyTuple_Pack(2, address, position) : NULL;
+    PyObject *nodes = place ? python.PyDict_GetItemWithError(by_place, place) : NULL;
+    python.Py_DecRef(place);
+    python.Py_DecRef(position);
+    python.Py_DecRef(address);
+    python.Py_DecRef(code);
+    python.Py_DecRef(by_place); /* the graph has it */
+    return nodes;
+}
+
+static bool add_name(PyObject *nodes, PyObject *op) {
+    static PyObject *attribute;
+    if (!attribute) attribute = python.PyUnicode_InternFromString("name");
+    PyObject *name = python.PyObject_GetAttr(op, attribute);
+    bool added = name && python.PyList_Append(nodes, name) == 0;
+    python.Py_DecRef(name);
+    return added;
+}
+
+/* Stands in for a method of graphs that gets every node: called for thousands of them while a function is traced. The
+ * parts: what it stands in for; decide(); and unknown(graph, node, frame), for the first node of an instruction. */
+static PyObject *record_node(PyObject *parts, PyObject *arguments, PyObject *keywords) {
+    PyObject *result = python.PyObject_Call(python.PyTuple_GetItem(parts, 0), arguments, keywords);
+    PyObject *graph = result ? python.PyTuple_GetItem(arguments, 0) : NULL;
+    PyObject *op = graph ? python.PyTuple_GetItem(arguments, 1) : NULL;
+    if (!result) return NULL;
+    PyObject *frame = op ? find_user_frame(python.PyTuple_GetItem(parts, 1)) : NULL;
+    PyObject *nodes = frame ? known_nodes(graph, frame) : NULL;
+    if (!nodes || !add_name(nodes, op)) {
+        python.PyErr_Clear();
+        PyObject *unknown = python.PyTuple_GetItem(parts, 2);
+        PyObject *done = frame ? python.PyObject_CallFunctionObjArgs(unknown, graph, op, frame, (PyObject *)NULL) : NULL;
+        if (frame && !done) { /* an exception of a signal handler, as above */
+            python.Py_DecRef(result);
+            result = NULL;
+        }
+        python.Py_DecRef(done);
+    }
+    python.Py_DecRef(frame);
+    return result;
+}
+
+static struct method record_node_method = {"record_node", (void *)record_node, METH_VARARGS | METH_KEYWORDS, NULL};
+
+static PyObject *method_of(struct method *definition, PyObject *parts) {
+    PyObject *function = python.PyCFunction_NewEx(definition, parts, NULL);
+    PyObject *method = function ? python.PyInstanceMethod_New(function) : NULL; /* becomes a method in a class */
+    python.Py_DecRef(function);
+    return method;
+}
+
+static PyObject *chain(PyObject *self, PyObject *parts) {
+    (void)self;
+    return method_of(&chained, parts);
+}
+
+static PyObject *node_recorder(PyObject *self, PyObject *parts) {
+    (void)self;
+    return method_of(&record_node_method, parts);
+}
+
 static struct method chain_method = {"chain", (void *)chain, METH_VARARGS, NULL};
 static struct method frame_finder_method = {"frame_finder", (void *)frame_finder, METH_O, NULL};
+static struct method node_recorder_method = {"node_recorder", (void *)node_recorder, METH_VARARGS, NULL};
 
 static void put(PyObject *dictionary, const char *name, PyObject *value) {
     if (value) python.PyDict_SetItemString(dictionary, name, value);
@@ -199,6 +276,7 @@ EXPORT PyObject *faultlens_tools(void) {
     if (!tools) return NULL;
     put(tools, "chain", python.PyCFunction_NewEx(&chain_method, NULL, NULL));
     put(tools, "frame_finder", python.PyCFunction_NewEx(&frame_finder_method, NULL, NULL));
+    put(tools, "node_recorder", python.PyCFunction_NewEx(&node_recorder_method, NULL, NULL));
     return tools;
 }
 
@@ -270,7 +348,7 @@ static const char bootstrap[] =
     "        '_faultlens_inside', folder + '/__init__.py', submodule_search_locations=[folder])\n"
     "    module = sys.modules[spec.name] = module_from_spec(spec)\n"
     "    spec.loader.exec_module(module)\n"
-    "    module.start(chain, frame_finder, notes, progress)\n"
+    "    module.start(chain, frame_finder, node_recorder, notes, progress)\n"
     "module.importing(package)\n";
 
 static void run_bootstrap(struct fl_area *area, const char *package) {

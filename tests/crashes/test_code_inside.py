@@ -118,7 +118,7 @@ class Op:
 
 
 class Graph:
-    building_function, name, _functions = True, "f", ()
+    building_function, name, _functions = False, "f", ()
 
     def _record_op_seen_by_control_dependencies(self, op):
         pass
