@@ -19,6 +19,7 @@ from pathlib import Path
 import core
 import death
 import diagnosis
+import kernels
 import machine
 import output
 import startup
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "core": core.run,
     "supervisor": supervisor.run,
     "diagnosis": diagnosis.run,
+    "kernels": kernels.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

@@ -33,7 +33,7 @@ STEP_CALL = {(FILE, line_of("step(tf.ones"))}
     ("node", "text"),
     [
         ("Mean", "loss = tf.reduce_mean("),
-        ("while/maximum_iterations", "for _ in tf.range"),
+        ("Maximum", "for _ in tf.range"),
         ("cond/else/_1/cond/Exp", "y = tf.exp(x)"),
         ("cond/then/_0/cond/PartitionedCall/MatMul", "tf.linalg.matmul"),  # in a function called from a branch
         ("while/body/_12/while/Sin", "y = tf.sin(y)"),

@@ -20,7 +20,8 @@ from faultlens.crash import Frame
 from faultlens.inside import notes as notes_module
 from faultlens.inside.guard import Guard
 from faultlens.inside.hooks import Hook, Hooks
-from faultlens.inside.lines import Lines
+from faultlens.inside.lines import LIBRARY as THEIRS
+from faultlens.inside.lines import NOT_ASKED, USER, Lines
 from faultlens.inside.notes import Notes
 from faultlens.inside.own_code import is_own
 
@@ -76,14 +77,14 @@ def test_notes_are_lines_of_json(tmp_path: Path) -> None:
 
 
 def test_notes_stop_at_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes_module, "LIMIT_BYTES", 200)
+    monkeypatch.setattr(notes_module, "LIMIT_BYTES", 250)
     file = tmp_path / "notes"
     file.touch()
     notes = Notes(str(file))
     for _ in range(10):
         notes.write({"function": "x" * 40})
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [list(line)[1] for line in lines] == ["function", "function", "problem"]
+    assert [list(line)[1] for line in lines] == ["function", "function", "function", "problem"]
 
 
 # -------------------------------------------------------------------------------------------- guard
@@ -182,9 +183,9 @@ def test_an_exception_from_before_or_after_gets_through(tools: dict[str, Any]) -
 def test_the_innermost_frame_of_the_user(tools: dict[str, Any]) -> None:
     asked: list[str] = []
 
-    def decide(code: Any) -> bool:
+    def decide(code: Any) -> int:
         asked.append(code.co_name)
-        return code.co_name == "outer"
+        return {"outer": USER, "constant": NOT_ASKED}.get(code.co_name, THEIRS)
 
     user_frame = tools["frame_finder"](decide)
 
@@ -200,6 +201,14 @@ def test_the_innermost_frame_of_the_user(tools: dict[str, Any]) -> None:
     outer()
     assert asked == ["library", "outer"]  # decided once
     assert library() is None
+
+    def constant() -> Any:
+        return user_frame()
+
+    def outer() -> Any:
+        return constant()
+
+    assert outer() is None
 
 
 # -------------------------------------------------------------------------------------------- hooks
@@ -284,7 +293,7 @@ def test_lines_of_a_graph(tmp_path: Path, tools: dict[str, Any]) -> None:
     guard = Guard(print)
     lines = Lines(Notes(str(file)), guard, tools["frame_finder"])
     seen: list[Any] = []
-    Graph.record = tools["node_recorder"](lambda _, op: seen.append(op.name), lines.is_own, lines.unknown)
+    Graph.record = tools["node_recorder"](lambda _, op: seen.append(op.name), lines.owner, lines.unknown)
     graph: Any = Graph()
 
     def traced() -> None:

@@ -96,6 +96,8 @@ def test_which_reports_are_our_own(elsewhere: Path) -> None:
 def test_a_hostile_report_runs_nothing(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """Without a word of consent no program is started, whatever the report says."""
     report = hostile.hostile()
+    kernels = tuple(replace(kernel, attributes={}, at_fault=True) for kernel in report.crash.kernels[:9])
+    report = replace(report, crash=replace(report.crash, kernels=kernels))
     (elsewhere / "report.json").write_bytes(reportfile.to_json(report))
     before = sorted(elsewhere.iterdir())
     assert main(["repro", "report.json", "--python", "/bin/false"]) in (1, 2)

@@ -26,7 +26,11 @@ _COMPUTES_GRADIENTS = ("/tensorflow/python/eager/backprop.py", "/tensorflow/pyth
 
 Place = tuple[str, int, str]  # file, line, function
 UserFrame = Callable[[], Optional[FrameType]]  # noqa: UP045 (evaluated by Python 3.9)
-FrameFinder = Callable[[Callable[[CodeType], bool]], UserFrame]  # see inside.c
+FrameFinder = Callable[[Callable[[CodeType], int]], UserFrame]  # see inside.c
+LIBRARY, USER, NOT_ASKED = range(3)  # whose code it is
+
+# A third of all nodes are constants, whose kernels do nothing: where they are made, nobody is asked for.
+_MAKES_CONSTANTS = {"_create_graph_constant", "_constant_impl"}  # since 2.13, and before
 
 _HAS_LASTI = sys.version_info >= (3, 11)  # as inside.c has it
 
@@ -51,7 +55,7 @@ class _Thread(threading.local):
 
 class Lines:
     def __init__(self, notes: Notes, guard: Guard, frame_finder: FrameFinder) -> None:
-        self.user_frame = frame_finder(self.is_own)
+        self.user_frame = frame_finder(self.owner)
         self._notes = notes
         self._guard = guard
         self._thread = _Thread()
@@ -150,14 +154,16 @@ class Lines:
             traced = _remember(graph, _Traced(caller))
         return traced
 
-    def is_own(self, code: CodeType) -> bool:
+    def owner(self, code: CodeType) -> int:
         file = code.co_filename
-        if GENERATED not in file:
-            return is_own(file)
-        return is_own(self._origin(file, code.co_firstlineno, "")[0])
+        if code.co_name in _MAKES_CONSTANTS and "/tensorflow/python/framework/" in file:
+            return NOT_ASKED
+        if GENERATED in file:
+            file = self._origin(file, code.co_firstlineno, "")[0]
+        return USER if is_own(file) else LIBRARY
 
     def _next_own(self, frame: FrameType | None) -> FrameType | None:
-        while frame is not None and not self.is_own(frame.f_code):
+        while frame is not None and self.owner(frame.f_code) != USER:
             frame = frame.f_back
         return frame
 

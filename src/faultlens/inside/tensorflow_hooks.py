@@ -24,7 +24,7 @@ def tensorflow_hooks(
     yield Hook(f"{PYTHON}.framework.func_graph", "func_graph_from_py_func", guard(tracing.begin), guard(tracing.end))
     # A function of one line that is called for every node, and never the one that raises an exception.
     record = "Graph._record_op_seen_by_control_dependencies"
-    recorder = lambda original: node_recorder(original, lines.is_own, lines.unknown)
+    recorder = lambda original: node_recorder(original, lines.owner, lines.unknown)
     yield Hook(f"{PYTHON}.framework.ops", record, replace=recorder)
     yield Hook(f"{PYTHON}.autograph.impl.api", "_convert_actual", after=guard(_converted(lines)))
     yield Hook(f"{functions}.atomic_function", "from_func_graph", guard(tracing.becomes_function))

@@ -59,6 +59,7 @@ struct method {
     X(PyObject *, PyTuple_Pack, (ssize_t, ...))                                                        \
     X(PyObject *, PyLong_FromVoidPtr, (void *))                                                        \
     X(PyObject *, PyLong_FromLong, (long))                                                             \
+    X(long, PyLong_AsLong, (PyObject *))                                                               \
     X(PyObject *, PyUnicode_InternFromString, (const char *))                                          \
     X(PyObject *, PyObject_GetAttr, (PyObject *, PyObject *))                                          \
     X(int, PyFrame_GetLineNumber, (PyObject *))                                                        \
@@ -68,7 +69,6 @@ struct method {
     X(PyObject *, PyInstanceMethod_New, (PyObject *))                                                  \
     X(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))                                 \
     X(PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...))                                     \
-    X(int, PyObject_IsTrue, (PyObject *))                                                              \
     X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))                                      \
     X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))                                       \
     X(int, PyErr_ExceptionMatches, (PyObject *))                                                       \
@@ -129,31 +129,37 @@ static PyObject *call_chained(PyObject *parts, PyObject *arguments, PyObject *ke
 
 static struct method chained = {"chained", (void *)call_chained, METH_VARARGS | METH_KEYWORDS, NULL};
 
-/* The codes that were met on stacks, and whether they are the user's own: decided once each, in Python. */
+/* Whose a piece of code is: decided once for each, in Python. */
+enum owner {
+    LIBRARY = 0,
+    USER = 1,
+    NOT_ASKED = 2, /* what it makes is of no interest, whoever called for it */
+};
+
 #define CODES 8192
 #define MAX_PROBES 16
 static struct {
     PyObject *code; /* a reference: its address is not used again */
-    bool own;
+    long owner;
 } codes[CODES];
 
-static bool is_own(PyObject *code, PyObject *decide) {
+static long owner_of(PyObject *code, PyObject *decide) {
     size_t start = ((uintptr_t)code >> 4) % CODES, at = start;
     for (size_t probe = 0; probe < MAX_PROBES; probe++) {
         at = (start + probe) % CODES;
-        if (codes[at].code == code) return codes[at].own;
+        if (codes[at].code == code) return codes[at].owner;
         if (!codes[at].code) break;
     }
     PyObject *answer = python.PyObject_CallFunctionObjArgs(decide, code, (PyObject *)NULL);
-    bool own = answer && python.PyObject_IsTrue(answer) == 1;
-    if (!answer) python.PyErr_Clear();
+    long owner = answer ? python.PyLong_AsLong(answer) : LIBRARY;
+    python.PyErr_Clear();
     python.Py_DecRef(answer);
     PyObject *before = codes[at].code;
     python.Py_IncRef(code);
     codes[at].code = code;
-    codes[at].own = own;
+    codes[at].owner = owner;
     python.Py_DecRef(before);
-    return own;
+    return owner;
 }
 
 #define MAX_FRAMES 1000
@@ -163,10 +169,10 @@ static PyObject *find_user_frame(PyObject *decide) {
     PyObject *frame = python.PyThreadState_GetFrame(python.PyThreadState_Get());
     for (int depth = 0; frame && depth < MAX_FRAMES; depth++) {
         PyObject *code = python.PyFrame_GetCode(frame);
-        bool own = is_own(code, decide);
+        long owner = owner_of(code, decide);
         python.Py_DecRef(code);
-        if (own) return frame;
-        PyObject *outer = python.PyFrame_GetBack(frame);
+        if (owner == USER) return frame;
+        PyObject *outer = owner == LIBRARY ? python.PyFrame_GetBack(frame) : NULL;
         python.Py_DecRef(frame);
         frame = outer;
     }
@@ -184,8 +190,8 @@ static PyObject *user_frame(PyObject *decide, PyObject *ignored) {
 
 static struct method user_frame_method = {"user_frame", (void *)user_frame, METH_NOARGS, NULL};
 
-/* frame_finder(decide) is a function that gives the innermost frame of the user's, or None; decide(code) tells whose
- * code it is. */
+/* frame_finder(decide) is a function that gives the innermost frame of the user's, or None; decide(code) gives an
+ * enum owner. */
 static PyObject *frame_finder(PyObject *self, PyObject *decide) {
     (void)self;
     return python.PyCFunction_NewEx(&user_frame_method, decide, NULL);
