@@ -22,12 +22,12 @@ $(VENV)/bin/python:
 	tools/system-packages
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py src/faultlens/capture/agent/agent.c
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/capture/agent/*.[ch])
 	$(BIN)/pip install --quiet '.[tensorflow]'
 	touch $@
 
 # Editable, so that the tests see the sources.
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py src/faultlens/capture/agent/agent.c
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/capture/agent/*.[ch])
 	$(BIN)/pip install --quiet --editable '.[dev,tensorflow]'
 	touch $@
 
