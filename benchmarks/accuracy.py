@@ -93,7 +93,18 @@ def reproduce(inside: dict[str, Any], logs: Path) -> dict[str, Any]:
     for case in inside:
         report = (logs / case / "report.json").resolve()
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "faultlens", "repro", report, "--yes", "--out", f"{folder}/repro"]
+            command = [
+                sys.executable,
+                "-m",
+                "faultlens",
+                "repro",
+                report,
+                "--yes",
+                "--seconds",
+                "15",
+                "--out",
+                f"{folder}/repro",
+            ]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
             script = Path(folder, "repro", "reproduce.py")
             lines = len(script.read_text().splitlines()) if script.exists() else None

@@ -12,7 +12,8 @@ from faultlens.clues.kernels import kernel_at_fault, user_op
 from faultlens.clues.last_words import python_exception
 from faultlens.clues.owners import owner_of
 from faultlens.crash import Crash, Frame, Thread
-from faultlens.knowledge.op_names import plain, registered
+from faultlens.knowledge.carriers import is_carrier
+from faultlens.knowledge.op_names import registered
 
 # TensorFlow generates one Python function per op.
 _GENERATED = re.compile(r"/gen_\w+_ops\.py$|/tensorflow/.*/gen_\w+\.py$")
@@ -55,19 +56,6 @@ _GENERIC = frozenset({
     "Lookup", "SimpleCandidateSampler", "BaseCandidateSampler", "Pooling3D", "MklPrimitive", "Dataset",
     "UnaryDataset", "BinaryDataset", "Queue", "TypedQueue", "Function",
 })  # fmt: skip
-# Ops that only run others.
-_CARRIERS = frozenset(
-    plain(name)
-    for name in (
-        "MakeIterator", "IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "IteratorFromDataset",
-        "AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3", "ReduceDataset", "DatasetToSingleElement",
-        "MultiDeviceIteratorGetNextFromShard", "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "XlaLaunch",
-        "XlaLocalLaunch", "XlaRun", "XlaCompile", "XlaLaunchV2", "XlaCompileOnDemand", "While", "StatelessWhile", "If",
-        "StatelessIf", "Case", "StatelessCase", "For", "PyFunc", "PyFuncStateless", "EagerPyFunc", "MapDefun",
-        "SymbolicGradient", "Call", "GraphRunner", "DeleteIterator", "FinalizeDataset",
-    )
-)  # fmt: skip
-
 _REDUCER = re.compile(r"(?P<name>Sum|Max|Min|Mean|Prod|And|Or)Reducer")
 _REDUCTIONS = {"And": "All", "Or": "Any"}
 _ARGUMENT = re.compile(r"\btensorflow::(?:\w+::)*(?P<name>\w+)")
@@ -89,7 +77,7 @@ _PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!
 def op_at_fault(crash: Crash) -> str | None:
     """The most specific name that the facts give; None where no op is to be seen."""
     in_flight = kernel_at_fault(crash)
-    if in_flight is not None and not _runs_others(in_flight.op):
+    if in_flight is not None and not is_carrier(in_flight.op):
         return user_op(in_flight)
     crashed, launching = crash.crashed_thread, crash.launching_thread
     if crashed is None and launching is None:
@@ -99,7 +87,7 @@ def op_at_fault(crash: Crash) -> str | None:
     generated = generated_op(launching)
     # A thread of tf.data's may have crashed while the program was busy with something else.
     elsewhere = (kernel_op(frames) or _dataset_op(frames)) if waiting else None
-    if generated and not _runs_others(generated):
+    if generated and not is_carrier(generated):
         kernel = elsewhere or kernel_op((*frames, *waiting))
         return (_same_op(generated, kernel) if kernel else None) or elsewhere or generated
     return (
@@ -125,7 +113,7 @@ def kernel_op(frames: Iterable[Frame]) -> str | None:
             inner.clear()
             continue
         match = _kernel_method(frame.function)
-        if match and (name := _op_of_class(match["name"], match["arguments"] or "", inner)) and not _runs_others(name):
+        if match and (name := _op_of_class(match["name"], match["arguments"] or "", inner)) and not is_carrier(name):
             return name
         inner.append(frame)
     return None
@@ -251,10 +239,6 @@ def _same_op(generated: str, kernel: str) -> str | None:
     if left == right:
         return kernel
     return kernel + generated[len(kernel) :] if left.startswith(right) else None
-
-
-def _runs_others(op: str) -> bool:
-    return plain(op) in _CARRIERS
 
 
 def _camel(name: str) -> str:

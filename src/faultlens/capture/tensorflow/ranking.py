@@ -10,15 +10,9 @@ from msgspec.structs import replace
 from faultlens.capture.tensorflow.liveness import methods_of
 from faultlens.clues.waiting import waits_for
 from faultlens.crash import Fault, Frame, Kernel, Thread
+from faultlens.knowledge.carriers import is_carrier
 
-# Ops that only run others, or the user's Python code; by class where the name is that of a function of the program's.
-_CARRIERS = frozenset({
-    "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "While", "StatelessWhile", "If",
-    "StatelessIf", "Case", "StatelessCase", "For", "MapDefun", "BatchFunction", "PyFunc", "PyFuncStateless",
-    "EagerPyFunc", "MakeIterator", "OneShotIterator", "IteratorGetNext", "IteratorGetNextSync",
-    "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard", "ReduceDataset", "DatasetToSingleElement",
-    "XlaLaunch", "XlaLaunchV2", "_XlaCompile", "_XlaRun",
-})  # fmt: skip
+# By class, where the name of the op is that of a function of the program's.
 _CARRIER_CLASS = re.compile(r"::(?:CallOp|PartitionedCallOp|XlaLocalLaunch\w*|XlaLaunch\w*|XlaCompileOnDemandOp)$")
 
 _WAITS_FOR_HELPERS = "work on other threads"
@@ -44,7 +38,7 @@ def rank(
 
 
 def runs_others(kernel: Kernel) -> bool:
-    return kernel.op in _CARRIERS or bool(_CARRIER_CLASS.search(kernel.kernel_class or ""))
+    return is_carrier(kernel.op) or bool(_CARRIER_CLASS.search(kernel.kernel_class or ""))
 
 
 def _at_fault(
