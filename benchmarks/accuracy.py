@@ -53,7 +53,7 @@ def main() -> None:
         results, logs = run_score(lab)
     inside = look_inside(lab, logs) if logs else {}
     if inside and arguments.reproduce:
-        REPRODUCED.write_text(json.dumps(reproduce(inside, logs), indent=1) + "\n")
+        REPRODUCED.write_text(json.dumps(reproduce(lab, inside), indent=1) + "\n")
     known = [json.loads(path.read_text()) if path.exists() else {} for path in (PEERS, REPRODUCED)]
     DOCUMENT.write_text(page(json.loads(results.read_text()), *known, inside))
     print(f"written: {DOCUMENT}")
@@ -87,29 +87,23 @@ def look_inside(lab: Path, logs: Path) -> dict[str, Any]:
     return found
 
 
-def reproduce(inside: dict[str, Any], logs: Path) -> dict[str, Any]:
-    """Lets `faultlens repro` try each of them; its exit code says whether the script dies the same way."""
+def reproduce(lab: Path, inside: dict[str, Any]) -> dict[str, Any]:
+    """Runs each of them once more and lets `faultlens repro` try: its exit code says whether the script dies the same
+    way."""
     tried = {}
-    for case in inside:
-        report = (logs / case / "report.json").resolve()
+    for name in inside:
+        case = json.loads((lab / "cases" / name / "case.json").read_text())
         with tempfile.TemporaryDirectory() as folder:
-            command = [
-                sys.executable,
-                "-m",
-                "faultlens",
-                "repro",
-                report,
-                "--yes",
-                "--seconds",
-                "15",
-                "--out",
-                f"{folder}/repro",
-            ]
+            job, env = copied(lab, case, Path(folder))
+            report, out = Path(folder, "report.json"), Path(folder, "repro")
+            wrap = f"{sys.executable} -m faultlens run --no-save --quiet --json {report} --"
+            subprocess.run(["bash", "run.sh"], cwd=job, env={**env, "WRAP": wrap}, capture_output=True)
+            command = [sys.executable, "-m", "faultlens", "repro", report, "--yes", "--seconds", "15", "--out", out]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-            script = Path(folder, "repro", "reproduce.py")
+            script = out / "reproduce.py"
             lines = len(script.read_text().splitlines()) if script.exists() else None
-        tried[case] = {"reproduces": done.returncode == 0, "lines": lines}
-        print(case, tried[case], (done.stderr or done.stdout).strip().splitlines()[-1:], flush=True)
+        tried[name] = {"reproduces": done.returncode == 0, "lines": lines}
+        print(name, tried[name], "" if done.returncode == 0 else done.stderr.strip(), flush=True)
     return tried
 
 
@@ -129,11 +123,7 @@ def try_peers(lab: Path) -> dict[str, Any]:
 
 
 def try_case(lab: Path, case: dict[str, Any], scratch: Path, with_gdb: bool) -> dict[str, Any]:
-    job = scratch / "jobs" / "job"
-    shutil.copytree(lab / "cases" / case["id"], job, ignore=shutil.ignore_patterns("case.json"))
-    shutil.copy(lab / "cgrun", scratch / "cgrun")
-    venvs = Path(os.environ.get("CRASHLAB_VENVS", lab / "venvs"))
-    env = {**os.environ, "VENVS": str(venvs), "VENV": str(venvs / case["environment"]), "TMPDIR": str(scratch)}
+    job, env = copied(lab, case, scratch)
     said: dict[str, Any] = {}
     plain = timed(["bash", "run.sh"], job, {**env, "WRAP": "env PYTHONFAULTHANDLER=1"}, case["timeout_s"], cores=True)
     said["faulthandler"] = judge(case, plain[0], 0.0)
@@ -143,10 +133,23 @@ def try_case(lab: Path, case: dict[str, Any], scratch: Path, with_gdb: bool) -> 
     text, seconds = timed([sys.executable, "-m", "pystack", "core", core, "--native-all"], job, env, 120)
     said["pystack"] = judge(case, text, seconds)
     if with_gdb and shutil.which("gdb"):
-        python = (venvs / case["environment"] / "bin/python").resolve()
+        python = (venvs_of(lab) / case["environment"] / "bin/python").resolve()
         command = ["gdb", "-batch", "-ex", "thread apply all bt", str(python), str(core)]
         said["gdb"] = judge(case, *timed(command, job, env, 180))
     return said
+
+
+def copied(lab: Path, case: dict[str, Any], scratch: Path) -> tuple[Path, dict[str, str]]:
+    """A copy of a case to run, and the environment to run it in."""
+    job = scratch / "jobs" / "job"
+    shutil.copytree(lab / "cases" / case["id"], job, ignore=shutil.ignore_patterns("case.json"))
+    shutil.copy(lab / "cgrun", scratch / "cgrun")
+    venvs = venvs_of(lab)
+    return job, {**os.environ, "VENVS": str(venvs), "VENV": str(venvs / case["environment"]), "TMPDIR": str(scratch)}
+
+
+def venvs_of(lab: Path) -> Path:
+    return Path(os.environ.get("CRASHLAB_VENVS", lab / "venvs"))
 
 
 def timed(command: list[Any], cwd: Path, env: dict[str, str], limit: float, cores: bool = False) -> tuple[str, float]:
