@@ -54,7 +54,7 @@ def _looks(bench: Bench, threads: int) -> list[dict[str, Any]]:
 
 def _look(pid: int) -> dict[str, Any]:
     time.sleep(0.3)
-    search, measured = inspection.kernels_in_flight, {}
+    search, measured = inspection.kernels_or_gap, {}
 
     def timed(*arguments: Any, **keywords: Any) -> Any:
         began = time.perf_counter()
@@ -62,9 +62,9 @@ def _look(pid: int) -> dict[str, Any]:
         measured["ms"] = (time.perf_counter() - began) * 1000
         return found
 
-    inspection.kernels_in_flight = timed
+    inspection.kernels_or_gap = timed
     try:
         crash = inspection.inspect(Death(pid), "agent", redact=True)
     finally:
-        inspection.kernels_in_flight = search
+        inspection.kernels_or_gap = search
     return {**measured, "threads": len(crash.threads), "ops": len(crash.kernels)}

@@ -52,7 +52,7 @@ def main() -> None:
         path.write_bytes(gzip.compress(encode(image), 9, mtime=0))
         return scan
 
-    inspection.kernels_in_flight = recording
+    inspection.kernels_or_gap = recording
     cli.main(["run", "--no-save", "--quiet", "--", *arguments.command])
 
 

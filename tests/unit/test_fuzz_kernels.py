@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import kernel_images
-from faultlens.capture.tensorflow.kernels import MAX_KERNELS, Scan
+from faultlens.capture.tensorflow.kernels import MAX_KERNELS, Scan, kernels_or_gap
 from faultlens.capture.tensorflow.pages import MAX_READS
 from faultlens.capture.tensorflow.tensors import MAX_ALL_CONTENTS, MAX_CONTENTS, TYPES
 from faultlens.crash import Kernel, Tensor, encode_address
@@ -123,3 +123,10 @@ def _check_tensor(tensor: Tensor) -> None:
     assert all(0 <= size < 1 << 63 for size in tensor.shape)
     assert tensor.contents is None or len(tensor.contents) == tensor.size <= MAX_CONTENTS
     assert sum(map(len, tensor.strings or ())) <= MAX_CONTENTS
+
+
+def test_a_failure_of_the_search_is_told_and_not_raised() -> None:
+    image = load("eager_2.21")
+    found = kernels_or_gap(None, image.mappings, image.threads, image.registers)  # no memory to read from
+    assert found.kernels == ()
+    assert "failed" in found.gaps[0]

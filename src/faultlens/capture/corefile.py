@@ -32,7 +32,7 @@ from faultlens.capture.isolated import IsolatedError, run_isolated
 from faultlens.capture.maps import file_states, find, libraries
 from faultlens.capture.memory import CoreMemory, Segment, read_file, read_text
 from faultlens.capture.stacks import arrange, at_fault, is_exiting, threads_of_core
-from faultlens.capture.tensorflow.kernels import Scan, kernels_in_flight
+from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
 from faultlens.errors import FaultlensError
 
@@ -289,7 +289,7 @@ def _kernels(core: _Core, threads: Sequence[Thread], fault: Fault | None, conten
     registers: dict[int, dict[str, int]] = {thread.id: thread.registers for thread in core.notes.threads}
     if fault:
         registers[fault.thread] = {**fault.registers}
-    return kernels_in_flight(
+    return kernels_or_gap(
         core.memory, core.mappings, threads, registers, fault, contents=contents, seconds=KERNEL_SECONDS
     )
 

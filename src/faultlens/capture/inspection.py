@@ -20,7 +20,7 @@ from faultlens.capture.freeze import Freeze, thread_ids
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.capture.memory import Memory, ProcessMemory
 from faultlens.capture.symbols import demangle, native_frames
-from faultlens.capture.tensorflow.kernels import Scan, kernels_in_flight
+from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import machine_state
@@ -82,7 +82,7 @@ def _look(
     registers = freeze.registers | {raw.thread: raw.registers for raw in death.faults}
     fault = faults[0] if faults else None
     try:
-        scan = kernels_in_flight(memory, mappings, threads, registers, fault, exceptions, contents)
+        scan = kernels_or_gap(memory, mappings, threads, registers, fault, exceptions, contents)
     except Exception as error:  # what it stumbled over must not cost all that is known already
         scan = Scan(gaps=(f"ops in flight: {type(error).__name__}: {error}",))
     program = process.program(pid, redact)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,10 +27,13 @@ from faultlens.crash import CppException, Fault, Kernel, Thread
 
 SECONDS = 0.3
 MAX_KERNELS = 64
+UNKNOWN_BUILD = "ops in flight: this build of TensorFlow is not known; attributes that are lists or shapes are left out"
 CHECKED = 1024  # so many words are tried between two looks at the clock
 CLOSURE = 128  # bytes of a function object that are looked at
 MAX_CLOSURES = 4096
 _TRANSLATES = "translate_exception"  # of pybind11: the exception of a C++ function becomes one of Python's
+
+_SIMPLE = frozenset({"int", "float", "bool", "type", "string"})
 
 Registers = Mapping[int, Mapping[str, int]]  # by thread id
 
@@ -66,9 +69,21 @@ def kernels_in_flight(
     for other in others:
         first.keep_agreed(other)
     kernels = rank(list(first.found.values())[:MAX_KERNELS], threads, fault, first.helped())
+    gaps = [f"ops in flight: the search was ended, {pages.spent}"] if pages.spent else []
+    if kernels and len(layouts) > 1:
+        kernels = tuple(_with_simple_attributes(kernel) for kernel in kernels)
+        gaps.append(UNKNOWN_BUILD)
     if contents:
         kernels = with_contents(first.objects, kernels)
-    return Scan(kernels, (f"ops in flight: the search was ended, {pages.spent}",) if pages.spent else ())
+    return Scan(kernels, tuple(gaps))
+
+
+def kernels_or_gap(*arguments: Any, **keywords: Any) -> Scan:
+    """The same, for a look that must go on whatever the memory is like."""
+    try:
+        return kernels_in_flight(*arguments, **keywords)
+    except Exception as error:
+        return Scan(gaps=(f"ops in flight: the search failed: {type(error).__name__}: {error}",))
 
 
 class _Caller(NamedTuple):
@@ -188,6 +203,12 @@ class _Search:
         if stack.holds(work.place):
             return "call", stack.call_of(work.place)
         return "class", self._works.code_of(work)
+
+
+def _with_simple_attributes(kernel: Kernel) -> Kernel:
+    """Without those in which releases differ most, and where a wrong layout cannot be told from a right one."""
+    simple = {name: each for name, each in kernel.attributes.items() if each.kind in _SIMPLE}
+    return replace(kernel, attributes=simple)
 
 
 def _agreed(one: Kernel, two: Kernel) -> Kernel:
