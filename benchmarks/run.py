@@ -2,14 +2,15 @@
 
     python benchmarks/run.py [NAME …] [--quick] [--python PATH]
 
-Without names all are run. The faultlens measured is that of the interpreter that runs this; --python names one
-that has TensorFlow, if this one has not."""
+Without names all are run; with names, the tables of the others stay as they are. The faultlens measured is that of the
+interpreter that runs this; --python names one that has TensorFlow, if this one has not."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,13 +71,22 @@ def main() -> None:
             print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
             print(_text(tables[name]), flush=True)
     seconds = time.monotonic() - began
-    how = "".join(f" {word}" for word in (*arguments.names, *(["--quick"] if arguments.quick else [])))
-    introduction = INTRODUCTION.format(
-        how=f" (with{how})" if how else "", machine=machine.describe(arguments.python), seconds=seconds
-    )
-    PAGE.write_text("\n".join([introduction, *(_text(table) for table in tables.values())]))
-    RESULTS.write_text(json.dumps({name: table.data for name, table in tables.items()}, indent=1) + "\n")
+    how = " (with --quick)" if arguments.quick else ""
+    introduction = INTRODUCTION.format(how=how, machine=machine.describe(arguments.python), seconds=seconds)
+    sections = {table.title: _text(table) for table in tables.values()}
+    data = {name: table.data for name, table in tables.items()}
+    if arguments.names:  # the others stay as they are
+        introduction, earlier = _sections(PAGE.read_text())
+        sections, data = {**earlier, **sections}, {**json.loads(RESULTS.read_text()), **data}
+    PAGE.write_text("\n".join([introduction, *sections.values()]))
+    RESULTS.write_text(json.dumps(data, indent=1) + "\n")
     print(f"written: docs/{PAGE.name}, benchmarks/{RESULTS.name}")
+
+
+def _sections(page: str) -> tuple[str, dict[str, str]]:
+    """The introduction, and the text under each title."""
+    introduction, *others = re.split(r"^(?=## )", page, flags=re.M)
+    return introduction.strip() + "\n", {text.splitlines()[0][3:]: text.strip() + "\n" for text in others}
 
 
 def _measured(name: str, bench: Bench) -> Table:
