@@ -105,3 +105,11 @@ def test_packages_are_found_by_their_folders(tmp_path: Path) -> None:
 
 def test_no_python_in_the_process() -> None:
     assert packages.find_python(mapped("/usr/bin/cat", "/usr/lib/libc.so.6", "[stack]"), "/usr/bin/cat") is None
+
+
+def test_the_virtual_environment_is_told_by_its_packages(tmp_path: Path) -> None:
+    """`python train.py` in an activated environment: the command names no folder."""
+    (tmp_path / "pyvenv.cfg").touch()
+    libraries = mapped(f"{tmp_path}/lib/python3.11/site-packages/numpy/core.so", "/usr/lib/libpython3.11.so.1.0")
+    found = packages.find_python(libraries, "/usr/bin/python3.11")
+    assert found and found.prefix == str(tmp_path)

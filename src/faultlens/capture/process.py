@@ -80,8 +80,13 @@ def program(pid: int, redact: bool) -> Program:
 def environment_prefix(pid: int) -> str | None:
     """The virtual environment the process runs in, judged by the program it was started as."""
     command = _strings(f"/proc/{pid}/cmdline")
-    folder = Path(command[0]).parent.parent if command else None
-    return str(folder) if folder and (folder / "pyvenv.cfg").exists() else None
+    if not command or "/" not in command[0]:
+        return None  # found by its PATH: its libraries tell (find_python)
+    try:
+        folder = Path(os.readlink(f"/proc/{pid}/cwd"), command[0]).parent.parent
+        return str(folder) if (folder / "pyvenv.cfg").exists() else None
+    except OSError:
+        return None
 
 
 def thread_name(pid: int, tid: int) -> str | None:

@@ -22,6 +22,7 @@ def find_python(mappings: Iterable[Mapping], executable: str | None, prefix: str
     if version is None:
         return None
     folders = {match[1] for path in paths if (match := SITE_PACKAGES.match(path))}
+    prefix = prefix or _virtual_environment(folders)
     for root in (prefix, str(Path(executable).parent.parent) if executable else None):
         if root:
             folders.add(f"{root}/lib/python{version}/site-packages")
@@ -31,6 +32,12 @@ def find_python(mappings: Iterable[Mapping], executable: str | None, prefix: str
         prefix=prefix,
         packages=tuple(sorted(_packages(folders), key=lambda package: package.name.lower())),
     )
+
+
+def _virtual_environment(folders: Iterable[str]) -> str | None:
+    """The one whose packages are mapped: the command need not tell it."""
+    roots = sorted(Path(folder).parents[2] for folder in folders)
+    return next((str(root) for root in roots if (root / "pyvenv.cfg").is_file()), None)
 
 
 def _packages(folders: Iterable[str]) -> set[Package]:
