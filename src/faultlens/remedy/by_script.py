@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from faultlens.crash import Crash
-from faultlens.remedy import script
+from faultlens.remedy import confinement, script
 from faultlens.remedy.reduce_script import Sources, reduce
 from faultlens.remedy.signature import Signature, same_death, signature_of, still_the_same
 from faultlens.remedy.surroundings import Limits, limits_of
@@ -25,12 +26,20 @@ def by_script(task: Task) -> list[Found]:
         user = script.user_script(task.crash)
     except script.NoScriptError as reason:
         raise NotReproducedError(str(reason)) from reason
+    text = "\n".join(user.sources.values())
     if user.differs or not task.wishes.trusted:
-        task.may_run("run the program of the report", "\n".join(user.sources.values()))
+        task.may_run("run the program of the report", text)
+    if confinement.strength() < confinement.WITH_SIGNALS and _could_do_harm(text):
+        task.may_run("run changed versions of a program, where this kernel (before 6.12) cannot confine them,", text)
     run, sources, first = _running(task, user)
     kept = Kept(task, sources, lambda candidate: still_the_same(first, signature_of(run(candidate))))
     reduce(sources, kept, kept.check_time)
     return [_script_found(task, user, each) for each in kept.best_first()]
+
+
+def _could_do_harm(text: str) -> bool:
+    """Whether a kernel that confines less could let it do something that must not be."""
+    return confinement.strength() == 0 or bool(re.search(r"kill|signal|truncate|subprocess|system", text))
 
 
 def _running(task: Task, user: script.UserScript) -> tuple[Run, Sources, Signature]:
@@ -68,7 +77,8 @@ def _why_not(user: script.UserScript, last: Crash) -> str:
     name = one_line(Path(user.path).name, 80)
     ended = headline(last) if not last.gaps else last.gaps[0]
     lost = f" Not recorded: {', '.join(user.lost)}." if user.lost else ""
-    return f"{name}, run again, ended otherwise: {ended}.{lost}"
+    denied = " It may write to its own folder only." if "PermissionError" in (last.output.stderr or "") else ""
+    return f"{name}, run again, ended otherwise: {ended}.{lost}{denied}"
 
 
 def _script_files(user: script.UserScript, sources: Sources) -> Files:

@@ -1,6 +1,7 @@
 """Runs a candidate in a sandbox and says how it ended.
 
-A sandbox is a folder of its own, a session of its own, nothing to read, no core files, and bounds on time and memory.
+A sandbox is a folder of its own and no other to write to, a session of its own, nothing to read, no core files, and
+bounds on time and memory.
 `WarmTrials` forks from a Python that has imported TensorFlow already and looks at a death quickly; `captured` starts
 everything anew and looks at it as `faultlens run` does."""
 
@@ -30,6 +31,7 @@ from faultlens.capture.endings import outcome_of
 from faultlens.crash import Crash, Outcome, Output
 from faultlens.environment.machine import machine_state
 from faultlens.errors import FaultlensError
+from faultlens.remedy import confinement
 from faultlens.remedy.look import QuickLook
 from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
@@ -61,7 +63,8 @@ class Surroundings(NamedTuple):
 
     def variables(self, home: Path) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
-        return {**ours, **self.environment, "FAULTLENS_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+        where = {"FAULTLENS_HOME": str(home), "TMPDIR": str(home)}
+        return {**ours, **self.environment, **where, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def default_bounds(seconds: float) -> Bounds:
@@ -120,8 +123,8 @@ class WarmTrials:
     def run(self, files: Files, bounds: Bounds, in_order: bool = False, arguments: Sequence[str] = ()) -> Crash:
         """How the script ended. `in_order`: what happens while the interpreter shuts down counts as well."""
         with _trial_folder(self._folder, files) as folder:
-            request = {"script": str(folder / SCRIPT), "folder": str(folder), "arguments": arguments}
-            return self._run({**request, "in order": in_order}, bounds)
+            request = {"script": str(folder / SCRIPT), "folder": str(folder), "writable": [str(self._folder)]}
+            return self._run({**request, "arguments": arguments, "in order": in_order}, bounds)
 
     def _run(self, request: dict[str, Any], bounds: Bounds) -> Crash:
         outputs = {name: str(self._folder / name) for name in ("stdout", "stderr")}
@@ -147,7 +150,6 @@ class WarmTrials:
                 finally:
                     self._area.release(slot)
             watch.check()
-        _kill_session(pid)
         output = Output(stdout=_tail(outputs["stdout"]), stderr=_tail(outputs["stderr"]))
         outcome = outcome_of(ended["status"], output.stderr)
         if pid not in looks and looks:  # it survived a process that it had started
@@ -180,11 +182,12 @@ def captured(files: Files, surroundings: Surroundings, bounds: Bounds) -> Crash:
                 _supervise_in_child(folder, top, surroundings, bounds)
             watch = _Watch(pid, bounds._replace(seconds=bounds.seconds + IMPORT_SECONDS))
             try:
-                while os.waitpid(pid, os.WNOHANG)[0] == 0:
+                while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     watch.check()
                     time.sleep(POLL_S)
-            finally:
+            finally:  # until it is reaped, its number is nobody else's
                 _kill_session(pid)
+                os.waitpid(pid, 0)
         report = top / "report.json"
         if report.exists():
             crash = reportfile.read(report).crash
@@ -208,6 +211,8 @@ def _supervise_in_child(folder: Path, top: Path, surroundings: Surroundings, bou
             opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(opened, descriptor)
             os.close(opened)
+        if confinement.strength():
+            confinement.confine([str(top)])
         os.environ.clear()
         os.environ.update(surroundings.variables(top))
         problem = launch.agent_problem(surroundings.python)
@@ -262,9 +267,10 @@ def _resident(root: int) -> int:
 
 
 def _kill_session(pid: int) -> None:
-    """What the trial started and left behind."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    """A process that has made itself the first of a session, and all of it."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

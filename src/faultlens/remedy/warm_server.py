@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -47,6 +48,9 @@ def serve(modules: list[str]) -> dict[str, Any] | None:
             os.close(nowhere)
             return request
         answer(answers, {"pid": pid})
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(OSError):
+            os.killpg(pid, SIGKILL)  # what it left behind; until it is reaped, its number is nobody else's
         answer(answers, {"status": os.waitpid(pid, 0)[1]})
     return None
 
@@ -73,14 +77,16 @@ def answer(descriptor: int, what: dict[str, Any]) -> None:
 
 
 def settle(request: dict[str, Any]) -> None:
-    """A session, a folder and an output of its own; nothing to read."""
+    """A session, a folder and an output of its own; nothing to read, and nowhere else to write."""
     os.setsid()
     os.chdir(request["folder"])
     redirect(0, os.open(os.devnull, os.O_RDONLY))
     redirect(1, os.open(request["stdout"], OUTPUT, 0o600))
     redirect(2, os.open(request["stderr"], OUTPUT, 0o600))
+    if confinement.strength():
+        confinement.confine(request["writable"])
     sys.argv[:] = [request["script"], *request["arguments"]]
-    sys.path[0] = request["folder"]
+    sys.path.insert(0, request["folder"])
 
 
 def redirect(descriptor: int, opened: int) -> None:
@@ -115,9 +121,25 @@ def run_and_leave(script: str) -> None:
     leave(status & 255)
 
 
+def beside(name: str) -> Any:
+    """A module of this folder. The folder itself must not be searched: its names are common ones."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
+    spec = importlib.util.spec_from_file_location("faultlens_" + name, os.path.join(here, name + ".py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+confinement = beside("confinement")
 request = serve(sys.argv[1:])
 if request is not None:
-    settle(request)
+    try:
+        settle(request)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # what cannot be confined is not run
     if request["in order"]:
         become(request["script"])
     else:

@@ -1,0 +1,105 @@
+"""What a trial must not be able to do, whatever the reduced program says, and what it must still be able to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faultlens.crash import Crash
+from faultlens.remedy import confinement
+from faultlens.remedy.trial import SCRIPT, Bounds, Surroundings, WarmTrials, captured
+
+BOUNDS = Bounds(seconds=20, memory=2 << 30)
+PYTHON = Surroundings(sys.executable)
+
+needs_landlock = pytest.mark.skipif(confinement.strength() == 0, reason="needs Landlock")
+needs_scopes = pytest.mark.skipif(confinement.strength() < confinement.WITH_SIGNALS, reason="needs Linux 6.12")
+
+
+@pytest.fixture(params=["warm", "anew"])
+def trial(request: pytest.FixtureRequest):
+    """trial(text) → how the program ended, forked from a server or started anew."""
+    if request.param == "anew":
+        yield lambda text: captured({SCRIPT: text.encode()}, PYTHON, BOUNDS)
+        return
+    with WarmTrials(PYTHON, ()) as trials:
+        yield lambda text: trials.run({SCRIPT: text.encode()}, BOUNDS)
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def refused(crash: Crash) -> bool:
+    return crash.outcome.kind == "exception" and "PermissionError" in (crash.output.stderr or "")
+
+
+@needs_landlock
+def test_files_elsewhere_stay_as_they_are(trial, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    assert refused(trial(f"open({str(precious)!r}, 'w')"))
+    assert refused(trial(f"import os; os.remove({str(precious)!r})"))
+    assert refused(trial(f"import shutil; shutil.rmtree({str(tmp_path)!r})"))
+    assert refused(trial(f"import os; os.mkdir({str(tmp_path / 'new')!r})"))
+    trial(f"import subprocess; subprocess.run(['rm', '-rf', {str(tmp_path)!r}])")
+    assert precious.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+@needs_scopes
+def test_other_processes_live_on(trial, bystander: subprocess.Popen[bytes]) -> None:
+    assert refused(trial(f"import os; os.kill({bystander.pid}, 9)"))
+    assert bystander.poll() is None
+
+
+@needs_scopes
+def test_nothing_is_connected_to(trial) -> None:
+    assert refused(trial("import socket; socket.create_connection(('127.0.0.1', 9), 2)"))
+
+
+def test_ordinary_programs_run_as_ever(trial) -> None:
+    ended = trial(
+        "import os, sys, tempfile, multiprocessing, threading\n"
+        "open('data', 'w').write('1'); os.remove('data')\n"
+        "open(os.path.join(tempfile.mkdtemp(), 'x'), 'w').write('1')\n"
+        "open('/dev/null', 'w').write('1')\n"
+        "worker = multiprocessing.Process(target=print, args=('worker',), daemon=True)\n"
+        "worker.start(); worker.join()\n"
+        "assert worker.exitcode == 0 and sys.stdin.read() == ''\n"
+        "print('fine')\n"
+    )
+    assert (ended.outcome.kind, (ended.output.stdout or "").split()) == ("ok", ["worker", "fine"]), ended.output
+
+
+@pytest.mark.parametrize(("text", "signal"), [("os.abort()", "SIGABRT"), ("os.kill(os.getpid(), 11)", "SIGSEGV")])
+def test_a_program_may_end_itself(trial, text: str, signal: str) -> None:
+    assert trial(f"import os; {text}").outcome.signal == signal
+
+
+def test_what_takes_too_long_or_too_much_is_ended() -> None:
+    with WarmTrials(PYTHON, ()) as trials:
+        ended = trials.run({SCRIPT: b"while True: pass"}, Bounds(seconds=1, memory=2 << 30))
+        assert ended.outcome.kind == "hang"
+        assert "still running" in ended.gaps[0]
+        ended = trials.run({SCRIPT: b"x = b'1' * (400 << 20)\nimport time; time.sleep(20)"}, Bounds(15, 200 << 20))
+        assert "memory" in ended.gaps[0]
+
+
+def test_nothing_is_left_behind() -> None:
+    text = "import os, subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True); os._exit(0)"
+    with WarmTrials(PYTHON, ()) as trials:
+        pid = int((trials.run({SCRIPT: text.encode()}, BOUNDS).output.stdout or "0").strip())
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not os.path.exists(f"/proc/{pid}")
