@@ -142,20 +142,12 @@ HAS(soo_rep_)
 HAS(current_size_)
 HAS(tagged_rep_or_elem_)
 
-// How buckets of a map are read: each is the first node of a list, or …
-enum MapTrees {
-  kNoTrees = 0,
-  kTaggedTrees = 1,  // … a tree if bit 0 is set
-  kPairedTrees = 2,  // … a tree if the neighbour (index ^ 1) holds the same pointer
-};
-
 template <typename Table, typename Node>
-void map_of(size_t table, MapTrees trees) {
+void map_of(size_t table) {
   print("map_elements", table + offsetof(Table, num_elements_));
   print("map_buckets", table + offsetof(Table, num_buckets_));
   print("map_table", table + offsetof(Table, table_));
   print("sizeof_map_count", sizeof(Table::num_elements_));
-  print("map_trees", trees);
   OFFSET("map_node_next", Node, next);
   OFFSET("map_node_key", Node, kv.first);
   OFFSET("map_node_value", Node, kv.second);
@@ -164,10 +156,9 @@ void map_of(size_t table, MapTrees trees) {
 template <typename Map>
 void map() {
   if constexpr (has_elements_<Map>) {
-    map_of<typename Map::InnerMap, typename Map::InnerMap::Node>(offsetof(Map, elements_), kPairedTrees);
+    map_of<typename Map::InnerMap, typename Map::InnerMap::Node>(offsetof(Map, elements_));
   } else {
-    using Bucket = std::remove_pointer_t<decltype(Map::table_)>;
-    map_of<Map, typename Map::Node>(0, std::is_pointer_v<Bucket> ? kNoTrees : kTaggedTrees);
+    map_of<Map, typename Map::Node>(0);
   }
 }
 

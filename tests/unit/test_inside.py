@@ -104,7 +104,9 @@ def test_telling_may_fail_too() -> None:
     def report(_: str) -> None:
         raise OSError(28, "No space left on device")
 
-    Guard(report)(int)("x")
+    guard = Guard(report)
+    guard(int)("x")
+    assert not guard.working
 
 
 def test_exceptions_of_signal_handlers_get_through(tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from faultlens.capture.graph_lines import with_graph_lines
-from faultlens.capture.progress import read_progress
+from faultlens.capture.progress import CLOCK_SLACK_S, read_progress
 from faultlens.capture.sources import own_source
 from faultlens.crash import Crash
 from faultlens.home import home
 from faultlens.inside.live import FOLDER, NOTES, PROGRESS
 from faultlens.inside.notes import LIMIT_BYTES
-
-CLOCK_SLACK_S = 1.0
 
 
 class Remembered(NamedTuple):

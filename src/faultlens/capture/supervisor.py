@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -19,9 +18,7 @@ from faultlens.capture import launch, process
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
-from faultlens.capture.graph_lines import with_graph_lines
 from faultlens.capture.output_tail import OutputTail
-from faultlens.capture.progress import read_progress
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
@@ -194,11 +191,15 @@ class _Supervisor:
         for slot in list(area.waiting()) if area else ():
             assert area is not None
             death = area.accept(slot)
-            self.stopped[death.pid] = _Stopped(time.time(), area.progress(death.pid))
+            self._note_stop(death.pid)
             try:
                 self._keep(self._look(death, "agent"))
             finally:
                 area.release(slot)
+
+    def _note_stop(self, pid: int) -> None:
+        if self.area is not None:
+            self.stopped[pid] = _Stopped(time.time(), self.area.progress(pid))
 
     def _look(self, death: Death, method: CaptureMethod) -> Crash:
         # Imported only now: until something dies, the supervisor stays small.
@@ -248,9 +249,8 @@ class _Supervisor:
     def _capture_hang(self) -> None:
         self.hung = True
         family = [self.pid, *process.descendants(self.pid)[:MAX_HUNG_CHILDREN]]
-        for pid in family if self.area else ():
-            assert self.area is not None
-            self.stopped[pid] = _Stopped(time.time(), self.area.progress(pid))
+        for pid in family:
+            self._note_stop(pid)
         looks = [self._look(Death(pid), self.options.capture) for pid in family]
         self.main, self.children = looks[0], self.children + looks[1:]
         self._signal_all(signal.SIGTERM)
@@ -298,8 +298,14 @@ class _Supervisor:
         if self.area is None or crash.pid is None:
             return crash
         stopped = self.stopped.get(crash.pid) or _Stopped(time.time(), self.area.progress(crash.pid))
-        progress = read_progress(stopped.progress, self.started_at, stopped.time)
-        return with_graph_lines(replace(crash, progress=progress), self.area.notes(), partial(own_source, crash))
+        from faultlens.capture.progress import read_progress
+
+        crash = replace(crash, progress=read_progress(stopped.progress, self.started_at, stopped.time))
+        if not crash.kernels:
+            return crash
+        from faultlens.capture.graph_lines import with_graph_lines
+
+        return with_graph_lines(crash, self.area.notes(), lambda path: own_source(crash, path))
 
     def _elapsed(self) -> float:
         return round(time.monotonic() - self.started, 3)

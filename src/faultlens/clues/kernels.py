@@ -6,11 +6,12 @@ import re
 
 from faultlens.crash import Crash, Kernel, Tensor
 from faultlens.knowledge.op_names import registered
+from faultlens.safe_text import ELLIPSIS, one_line, shorten
 
 # Rewritten ops carry the name of the one that the user wrote: "_MklNativeConv2D", "_FusedMatMul".
 _REWRITTEN = re.compile(r"^_(?:Mkl)?(?:Native|Eager)?(?:Fused)?(?=[A-Z])")
 _INPUTS_SHOWN = 6
-_DIMENSIONS_SHOWN = 8
+_DIMENSIONS_SHOWN, _LONGEST_NUMBER = 8, 24
 
 
 def kernel_at_fault(crash: Crash) -> Kernel | None:
@@ -32,7 +33,10 @@ def in_words(kernel: Kernel) -> str:
 
 
 def tensor_in_words(tensor: Tensor | None) -> str:
+    """ "float32 [3, 4, 8]"."""
     if tensor is None:
-        return "(not set)"
-    shown = ", ".join(map(str, tensor.shape[:_DIMENSIONS_SHOWN]))
-    return f"{tensor.dtype} [{shown}{', …' if len(tensor.shape) > _DIMENSIONS_SHOWN else ''}]"
+        return "not set"
+    dimensions = [shorten(str(dimension), _LONGEST_NUMBER) for dimension in tensor.shape[:_DIMENSIONS_SHOWN]]
+    if len(tensor.shape) > _DIMENSIONS_SHOWN:
+        dimensions.append(f"{ELLIPSIS} {len(tensor.shape)} dimensions in all")
+    return f"{one_line(tensor.dtype, 40)} [{', '.join(dimensions)}]"

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from faultlens.clues.kernels import kernel_at_fault, user_op
+from faultlens.clues.kernels import kernel_at_fault, tensor_in_words, user_op
 from faultlens.crash import Attribute, Crash, Frame, Kernel
 from faultlens.report.facts import Pairs
 from faultlens.report.headline import line_of
 from faultlens.report.quantities import count, size
-from faultlens.report.tensors import holds_one_number, kept_size, number_in_words, tensor_in_words, values_in_words
+from faultlens.report.tensors import holds_one_number, kept_size, number_in_words, values_in_words
 from faultlens.report.threads import thread_in_words
 from faultlens.safe_text import ELLIPSIS, one_line
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from faultlens.crash import Tensor
 from faultlens.report.quantities import count
-from faultlens.safe_text import ELLIPSIS, one_line, shorten
+from faultlens.safe_text import ELLIPSIS
 
-_DIMENSIONS_SHOWN = 8
 _MOST_DIMENSIONS = 254  # that TensorFlow allows
 _LONGEST_NUMBER, _LONGEST_STRING = 24, 40
 _MANY = 4  # equal values need not be listed
@@ -27,16 +26,6 @@ _PLAIN = {
 }  # fmt: skip
 
 Value = bool | int | float | complex
-
-
-def tensor_in_words(tensor: Tensor | None) -> str:
-    """ "float32 [3, 4, 8]"."""
-    if tensor is None:
-        return "not set"
-    dimensions = [shorten(str(dimension), _LONGEST_NUMBER) for dimension in tensor.shape[:_DIMENSIONS_SHOWN]]
-    if len(tensor.shape) > _DIMENSIONS_SHOWN:
-        dimensions.append(f"{ELLIPSIS} {len(tensor.shape)} dimensions in all")
-    return f"{one_line(tensor.dtype, 40)} [{', '.join(dimensions)}]"
 
 
 def holds_one_number(tensor: Tensor | None) -> bool:

@@ -90,7 +90,6 @@ class Layout(msgspec.Struct, frozen=True):
     map_buckets: int
     map_table: int
     sizeof_map_count: int
-    map_trees: int
     map_node_next: int
     map_node_key: int
     map_node_value: int
