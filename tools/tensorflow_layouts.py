@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.capture import elf
+from faultlens.environment import elf
 
 TABLE = Path(__file__).parent.parent / "src" / "faultlens" / "capture" / "tensorflow" / "layouts.json"
 PROBE = Path(__file__).with_suffix(".cc")

@@ -26,6 +26,7 @@ class Fix(Record, frozen=True):
     title: str
     detail: str = ""
     grade: Literal["safe", "needs thought"] = "needs thought"
+    command: str = ""  # what to type, where a command does it
 
 
 class Diagnosis(Record, frozen=True):

@@ -14,7 +14,7 @@ from typing import IO, Any
 import lz4.frame
 import zstandard
 
-from faultlens.capture import elf
+from faultlens.environment import elf
 from faultlens.errors import FaultlensError
 
 CHUNK = 1 << 20

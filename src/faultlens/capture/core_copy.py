@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from faultlens.capture import elf
 from faultlens.capture.memory import read_file
 from faultlens.crash import Address, Mapping
+from faultlens.environment import elf
 
 MAGIC_SIZE = 4
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from faultlens.capture import elf
+from faultlens.environment import elf
 
 NT_PRSTATUS = 1
 NT_PRPSINFO = 3

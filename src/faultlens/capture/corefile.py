@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from faultlens.capture import elf, siginfo, signal_frame
+from faultlens.capture import siginfo, signal_frame
 from faultlens.capture.abort_message import abort_message
 from faultlens.capture.compressed import plain_core
 from faultlens.capture.core_notes import (
@@ -34,6 +34,7 @@ from faultlens.capture.memory import CoreMemory, Segment, read_file, read_text
 from faultlens.capture.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
+from faultlens.environment import elf
 from faultlens.errors import FaultlensError
 
 STACK_SECONDS = 60

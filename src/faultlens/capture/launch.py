@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from faultlens.capture import elf
 from faultlens.capture.agent import LIBRARY
+from faultlens.environment import elf
 from faultlens.errors import FaultlensError
 
 PR_SET_PDEATHSIG = 1

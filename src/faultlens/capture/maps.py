@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens.capture import elf
 from faultlens.capture.memory import Memory, read_file
 from faultlens.crash import Address, FileState, Library, Mapping
+from faultlens.environment import elf
 
 PAGE = 4096
 DELETED = " (deleted)"

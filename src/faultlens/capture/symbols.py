@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from faultlens.capture import elf
 from faultlens.capture.maps import Place, locate
 from faultlens.crash import Address, Frame, Mapping
+from faultlens.environment import elf
 
 STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
 SHN_UNDEF = 0

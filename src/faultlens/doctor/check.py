@@ -1,0 +1,107 @@
+"""What a check is: a name, what it looks at, and a look at the patient that ends in an Examination."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+from faultlens.diagnosis import Evidence, Fix
+from faultlens.doctor.patient import Patient
+from faultlens.finding import Examination, Finding, Repair
+
+
+class Check(ABC):
+    """One check. The docstring of a subclass says what it looks at, why, and what was measured."""
+
+    registered: ClassVar[list[type[Check]]] = []
+
+    name: ClassVar[str]  # "numpy-abi": how it is asked for
+    title: ClassVar[str]  # "NumPy ABI": its label on the screen, at most 16 characters
+    looks_at: ClassVar[str]  # one line for --list
+    position: ClassVar[int]  # where it stands on the screen
+    causes: ClassVar[tuple[str, ...]] = ()  # slugs of the crashes it foresees; `faultlens run` asks it about those
+
+    def __init_subclass__(cls) -> None:
+        if not inspect.isabstract(cls) and "name" in cls.__dict__:
+            Check.registered.append(cls)
+
+    @property
+    def explanation(self) -> str:
+        return inspect.cleandoc(type(self).__doc__ or "")
+
+    @abstractmethod
+    def examine(self, patient: Patient) -> Examination:
+        """Looks, and judges. What cannot be seen is `skipped` with the reason, never guessed."""
+
+    # ------------------------------------------------------------------------------- for subclasses
+
+    def fine(self, summary: str, details: Iterable[str] = ()) -> Examination:
+        return Examination(check=self.name, title=self.title, mark="ok", summary=summary, details=tuple(details))
+
+    def skipped(self, because: str) -> Examination:
+        return Examination(check=self.name, title=self.title, mark="skipped", summary=because)
+
+    def found(self, findings: Iterable[Finding], details: Iterable[str] = ()) -> Examination:
+        """At least one finding; the gravest comes first and is the summary."""
+        ranked = sorted(findings, key=lambda finding: finding.severity != "error")
+        others = f" (and {len(ranked) - 1} more)" if len(ranked) > 1 else ""
+        return Examination(
+            check=self.name,
+            title=self.title,
+            mark=ranked[0].severity,
+            summary=ranked[0].title + others,
+            details=tuple(details),
+            findings=tuple(ranked),
+        )
+
+    def judged(self, findings: Iterable[Finding], summary: str, details: Iterable[str] = ()) -> Examination:
+        """`found` where there is something, else `fine` with the summary."""
+        found = tuple(findings)
+        return self.found(found, details) if found else self.fine(summary, details)
+
+    def error(
+        self,
+        title: str,
+        evidence: Iterable[tuple[str, str]],
+        fixes: Iterable[Fix],
+        *,
+        causes: tuple[str, ...] | None = None,
+        repair: Repair | None = None,
+    ) -> Finding:
+        """It will fail or crash: a fact proves it."""
+        return Finding(
+            check=self.name,
+            severity="error",
+            title=title,
+            evidence=tuple(Evidence(fact=fact, source=source) for fact, source in evidence),
+            fixes=tuple(fixes),
+            causes=self.causes if causes is None else causes,
+            repair=repair,
+        )
+
+    def warning(
+        self,
+        title: str,
+        evidence: Iterable[tuple[str, str]],
+        fixes: Iterable[Fix],
+        *,
+        causes: tuple[str, ...] | None = None,
+        repair: Repair | None = None,
+    ) -> Finding:
+        """It will fail under conditions that the title names."""
+        found = self.error(title, evidence, fixes, causes=causes, repair=repair)
+        return Finding(
+            check=found.check,
+            severity="warning",
+            title=found.title,
+            evidence=found.evidence,
+            fixes=found.fixes,
+            causes=found.causes,
+            repair=found.repair,
+        )
+
+
+def fix(title: str, command: str = "", detail: str = "", *, safe: bool = True) -> Fix:
+    return Fix(title=title, command=command, detail=detail, grade="safe" if safe else "needs thought")

@@ -1,0 +1,120 @@
+"""Which Python a program would run on, and where that Python looks for packages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from faultlens.crash import Record
+from faultlens.environment.procfs import read_fields
+from faultlens.errors import FaultlensError
+
+SECONDS = 20.0
+# `-c` puts the current folder first, as a script puts its own; nothing but the core of Python is imported.
+_QUESTION = """
+import sys
+import json
+print(json.dumps([list(sys.version_info[:3]), sys.executable, sys.prefix, sys.base_prefix, sys.path[1:]]))
+"""
+
+
+class Interpreter(Record, frozen=True):
+    executable: str  # as a user would call it
+    version: tuple[int, ...] | None  # (3, 11, 7)
+    prefix: str
+    base_prefix: str  # where the standard library is
+    path: tuple[str, ...]  # where packages are looked for, first match wins
+    problem: str | None = None  # why it could not be asked; the rest was then read from its folders
+
+    @property
+    def abi(self) -> str | None:
+        """The tag in the names of its extension modules: "cpython-311"."""
+        return f"cpython-{self.version[0]}{self.version[1]}" if self.version else None
+
+    @property
+    def pip(self) -> str:
+        """How to call its pip in a command that people copy."""
+        return f"{self.executable} -m pip"
+
+
+def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interpreter:
+    """`python` is a path, a name, or a virtual environment; by default the active environment's, as for `run`."""
+    executable = _executable(python, variables)
+    try:
+        done = subprocess.run(
+            [executable, "-c", _QUESTION],
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+        )
+    except OSError as error:
+        raise FaultlensError(f"Cannot run {executable}: {error.strerror}.", "Name a Python with --python.") from error
+    except subprocess.TimeoutExpired:
+        return _from_folders(executable, f"it gave no answer within {SECONDS:.0f} s")
+    try:
+        version, own, prefix, base, path = json.loads(done.stdout.splitlines()[-1])
+        return Interpreter(
+            executable=str(own or executable),
+            version=tuple(map(int, version)),
+            prefix=str(prefix),
+            base_prefix=str(base),
+            path=tuple(map(str, path)),
+        )
+    except (IndexError, ValueError, TypeError):
+        ending = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+        return _from_folders(executable, f"it ended with {ending}" + (f": {said}" if said else ""))
+
+
+def _executable(python: str | None, variables: Mapping[str, str]) -> str:
+    if python is None:
+        return _default(variables)
+    path = Path(python).expanduser()
+    if path.is_dir():
+        inside = path / "bin" / "python"
+        if not inside.exists():
+            raise FaultlensError(f"{python} has no bin/python.", "Name a Python or a virtual environment.")
+        return str(inside.absolute())
+    found = shutil.which(str(path), path=variables.get("PATH"))
+    if found is None:
+        raise FaultlensError(f"There is no program {python}.", "Name a Python or a virtual environment.")
+    return str(Path(found).absolute())
+
+
+def _default(variables: Mapping[str, str]) -> str:
+    """The active environment's; else our own where TensorFlow is installed beside us; else the first on PATH."""
+    active = variables.get("VIRTUAL_ENV") or variables.get("CONDA_PREFIX")
+    if active and (python := Path(active) / "bin" / "python").exists():
+        return str(python)
+    beside_us = sorted(Path(sys.prefix).glob("lib*/python3.*/site-packages/tensorflow"))
+    search = variables.get("PATH")
+    return (sys.executable if beside_us else None) or (
+        shutil.which("python", path=search) or shutil.which("python3", path=search) or sys.executable
+    )
+
+
+def _from_folders(executable: str, problem: str) -> Interpreter:
+    """What the folders tell, for a Python that does not run."""
+    prefix = Path(executable).absolute().parent.parent
+    settings = read_fields(prefix / "pyvenv.cfg", "=")
+    base = Path(settings["home"]).parent if "home" in settings else prefix
+    folders = sorted(prefix.glob("lib*/python3.*/site-packages")) + sorted(prefix.glob("lib*/python3*/dist-packages"))
+    version = settings.get("version") or settings.get("version_info")
+    if version is None and folders:
+        match = re.search(r"/python(3\.\d+)/", str(folders[0]))
+        version = match[1] if match else None
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
+    return Interpreter(
+        executable=executable,
+        version=numbers or None,
+        prefix=str(prefix),
+        base_prefix=str(base),
+        path=tuple(map(str, folders)),
+        problem=problem,
+    )

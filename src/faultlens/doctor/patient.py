@@ -1,0 +1,144 @@
+"""The environment under examination: each part of it is looked at once, when a check first asks for it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from faultlens.crash import CgroupState, Limit, MachineState
+from faultlens.doctor.distributions import Distribution, installed
+from faultlens.doctor.interpreter import Interpreter, find_interpreter
+from faultlens.environment.binary import Binary, Dynamic
+from faultlens.environment.cgroup import cgroup_of
+from faultlens.environment.elf import ElfError
+from faultlens.environment.machine import machine_state
+
+# The wheels that bring the package `tensorflow`.
+TENSORFLOW_WHEELS = (
+    "tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly",
+    "tf-nightly-cpu", "tf-nightly-gpu", "intel-tensorflow", "tensorflow-cpu-aws", "tensorflow-macos",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked to look at."""
+
+    python: str | None = None
+    cpu: str | None = None  # another CPU than this one
+    ops: tuple[Path, ...] = ()  # custom op libraries
+    models: tuple[Path, ...] = ()  # saved models and checkpoints
+    folders: tuple[Path, ...] = ()  # where the program saves
+    deep: bool = False  # take the time to read whole libraries
+
+
+@dataclass(frozen=True)
+class TensorFlow:
+    distribution: Distribution
+    folder: Path  # …/site-packages/tensorflow
+
+    @property
+    def version(self) -> str:
+        return self.distribution.version
+
+
+@dataclass(frozen=True)
+class Patient:
+    """Facts, no judgement. Tests make one with the facts they need: `Patient(interpreter, limits=…)`."""
+
+    interpreter: Interpreter
+    wishes: Wishes = Wishes()
+    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    directory: Path = field(default_factory=Path.cwd)
+    limits: Mapping[str, Limit] = field(default_factory=lambda: own_limits())
+
+    @cached_property
+    def machine(self) -> MachineState:
+        return machine_state()
+
+    @cached_property
+    def cgroup(self) -> CgroupState | None:
+        group = cgroup_of()
+        return group.state() if group else None
+
+    @cached_property
+    def distributions(self) -> tuple[Distribution, ...]:
+        """What is installed, each once: the copy that an import would find."""
+        return installed(self.interpreter.path)
+
+    def distribution(self, name: str) -> Distribution | None:
+        return next((each for each in self.distributions if each.key == name), None)
+
+    @cached_property
+    def tensorflow(self) -> TensorFlow | None:
+        """The package that `import tensorflow` would find, with the wheel that brought it."""
+        wheels = [found for name in TENSORFLOW_WHEELS if (found := self.distribution(name)) is not None]
+        for folder in self.packages_named("tensorflow"):
+            for wheel in wheels:
+                if wheel.folder == folder.parent:
+                    return TensorFlow(wheel, folder)
+        return None
+
+    def packages_named(self, name: str) -> Iterator[Path]:
+        """Folders of a package in the order in which an import looks for it."""
+        for entry in self.interpreter.path:
+            folder = Path(entry) / name
+            if folder.is_dir():
+                yield folder
+
+    @cached_property
+    def native_files(self) -> tuple[Path, ...]:
+        """All shared libraries in the folders where packages are looked for, the standard library left out."""
+        found: list[Path] = []
+        for entry in self.interpreter.path:
+            if Path(entry).name in ("site-packages", "dist-packages"):
+                _collect(entry, found)
+        return tuple(found)
+
+    @cached_property
+    def dynamics(self) -> Mapping[Path, Dynamic]:
+        """What the loader would obey in each of them; files that are no x86-64 libraries are left out."""
+        found: dict[Path, Dynamic] = {}
+        for path in self.native_files:
+            try:
+                with Binary(path) as binary:
+                    found[path] = binary.dynamic
+            except (OSError, ElfError):
+                continue
+        return found
+
+
+def meet(wishes: Wishes, variables: Mapping[str, str] | None = None) -> Patient:
+    """The environment of a program that would be started here and now."""
+    variables = dict(os.environ) if variables is None else variables
+    return Patient(find_interpreter(wishes.python, variables), wishes, variables)
+
+
+def own_limits() -> dict[str, Limit]:
+    """A program that is started from here inherits them."""
+    names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    return {name: _limit(*resource.getrlimit(getattr(resource, name))) for name in names}
+
+
+def _limit(soft: int, hard: int) -> Limit:
+    return Limit(
+        soft=None if soft == resource.RLIM_INFINITY else soft, hard=None if hard == resource.RLIM_INFINITY else hard
+    )
+
+
+def _collect(folder: str, found: list[Path]) -> None:
+    """Headers and caches, which are most of the files, are not entered."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in ("include", "__pycache__"):
+                        _collect(entry.path, found)
+                elif entry.name.endswith(".so") or ".so." in entry.name:
+                    found.append(Path(entry.path))
+    except OSError:
+        return
