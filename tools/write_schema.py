@@ -1,19 +1,26 @@
-"""Writes docs/report.schema.json, the published shape of a report: `python tools/write_schema.py`."""
+"""Writes the published shapes of a report and of a check-up into docs/: `python tools/write_schema.py`."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import msgspec
+
 from faultlens import reportfile
+from faultlens.finding import Checkup
 
-SCHEMA = Path(__file__).parent.parent / "docs" / "report.schema.json"
+DOCS = Path(__file__).parent.parent / "docs"
 
 
-def schema_text() -> str:
-    return json.dumps(reportfile.json_schema(), indent=1, ensure_ascii=False) + "\n"
+def schemas() -> dict[Path, str]:
+    shapes = {
+        "report.schema.json": reportfile.json_schema(),
+        "checkup.schema.json": msgspec.json.schema(Checkup),
+    }
+    return {DOCS / name: json.dumps(shape, indent=1, ensure_ascii=False) + "\n" for name, shape in shapes.items()}
 
 
 if __name__ == "__main__":
-    SCHEMA.parent.mkdir(exist_ok=True)
-    SCHEMA.write_text(schema_text())
+    for path, text in schemas().items():
+        path.write_text(text)

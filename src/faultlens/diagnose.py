@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from faultlens import finding
 from faultlens.causes import catalogue
-from faultlens.causes.base import Cause, Finding
+from faultlens.causes.base import PROVEN, Cause, Finding
 from faultlens.clues.case import Case
 from faultlens.clues.children import made_it_fail
 from faultlens.crash import Crash
-from faultlens.diagnosis import Diagnosis, Evidence, Fix, RuledOut
+from faultlens.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
 
 UNKNOWN_BELOW = 0.4  # less than this is no verdict
 AGAINST = 0.15  # what a fact that does not fit costs
 CONTESTED = 0.08  # what a rival that is nearly as strong costs
 NEARLY = 0.1
+FORESEEN = 0.1  # what it adds that the doctor, who did not see the crash, finds its cause in the environment
 MAX_DIAGNOSES = 5
 
 
@@ -24,14 +28,17 @@ class Verdict(NamedTuple):
     ruled_out: tuple[RuledOut, ...]
 
 
-def diagnose(crash: Crash) -> Verdict:
-    """A pure function of the record: the same verdict from a stored report as from the dead process."""
+def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
+    """A pure function of the record: the same verdict from a stored report as from the dead process.
+
+    `foreseen` is what the doctor found in the environment of the program."""
     case = Case(subject_of(crash))
     findings = [(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None]
-    ranked = sorted(findings, key=lambda pair: (-_confidence(pair[1]), pair[0].code))
+    supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
+    ranked = sorted(supported, key=lambda pair: (-_confidence(pair[1]), pair[0].code))
     diagnoses = [_diagnosis(case, cause, found, _contested(found, ranked)) for cause, found in ranked[:MAX_DIAGNOSES]]
     if _needs_explaining(case.crash) and (not diagnoses or diagnoses[0].confidence < UNKNOWN_BELOW):
-        diagnoses.insert(0, _unknown(case))
+        diagnoses.insert(0, _unknown(case, foreseen))
     named = {cause.slug for cause, _ in ranked}
     ruled_out = [
         RuledOut(cause=cause.slug, because=because)
@@ -46,6 +53,22 @@ def subject_of(crash: Crash) -> Crash:
     if crash.fault is not None or crash.outcome.kind in ("signal", "hang"):
         return crash
     return next((child for child in crash.children if made_it_fail(child, crash)), crash)
+
+
+def _supported(cause: Cause, found: Finding, foreseen: Sequence[finding.Finding]) -> Finding:
+    about_it = [each for each in foreseen if cause.slug in each.causes]
+    if not about_it:
+        return found
+    proven = any(each.severity == "error" for each in about_it)
+    strength = min(found.strength + FORESEEN, max(PROVEN, found.strength)) if proven else found.strength
+    fixes = {fix.title: fix for fix in (*(fix for each in about_it for fix in each.fixes), *found.fixes)}
+    return replace(
+        found, strength=strength, evidence=(*found.evidence, *map(_told, about_it)), fixes=tuple(fixes.values())
+    )
+
+
+def _told(foreseen: finding.Finding) -> Evidence:
+    return Evidence(fact=foreseen.title, source=f"faultlens doctor {foreseen.check}")
 
 
 def _confidence(found: Finding) -> float:
@@ -77,9 +100,9 @@ def _needs_explaining(crash: Crash) -> bool:
     return crash.outcome.kind in ("signal", "hang") or crash.fault is not None
 
 
-def _unknown(case: Case) -> Diagnosis:
+def _unknown(case: Case, foreseen: Sequence[finding.Finding]) -> Diagnosis:
     """An honest answer, with the experiment that would decide."""
-    fixes = []
+    fixes = [fix for each in foreseen for fix in each.fixes[:1]]
     if case.crash.method == "status":
         detail = "only the exit status was seen"
         fixes.append(Fix(title="run it again under `faultlens run`", detail=detail, grade="safe"))
@@ -94,13 +117,16 @@ def _unknown(case: Case) -> Diagnosis:
         )
     )
     return Diagnosis(
-        cause="unknown",
+        cause=UNKNOWN,
         code="FL000",
         confidence=0.0,
         title="the recorded facts do not decide what caused this",
         location=case.location,
         called_from=case.called_from,
         op=case.op,
-        evidence=case.fault_evidence or (Evidence(fact=f"ended as {case.crash.outcome.kind}", source="wait status"),),
+        evidence=(
+            *(case.fault_evidence or (Evidence(fact=f"ended as {case.crash.outcome.kind}", source="wait status"),)),
+            *map(_told, foreseen),
+        ),
         fixes=tuple(fixes),
     )

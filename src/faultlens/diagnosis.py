@@ -8,6 +8,8 @@ import msgspec
 
 from faultlens.crash import Record
 
+UNKNOWN = "unknown"  # the cause where the facts do not decide
+
 
 class Location(Record, frozen=True):
     """A line of the user's own code."""

@@ -32,7 +32,6 @@ class Examination(Record, frozen=True):
     """What one check saw."""
 
     check: str
-    title: str
     mark: Mark
     summary: str  # one line: what was seen, or why it was skipped
     details: tuple[str, ...] = ()  # shown on demand

@@ -10,6 +10,7 @@ import msgspec
 from faultlens.crash import Crash, Outcome, address_schema, decode_address, encode_address
 from faultlens.diagnosis import Diagnosis, Reproducer, RuledOut
 from faultlens.errors import FaultlensError
+from faultlens.finding import Finding
 
 SCHEMA_VERSION = 1
 MAX_REPORT_BYTES = 256 << 20  # a report of a large TensorFlow process has 1 to 3 MB
@@ -21,6 +22,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     diagnoses: tuple[Diagnosis, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
     reproducer: Reproducer | None = None
+    findings: tuple[Finding, ...] = ()  # what the doctor found in the environment of the program
     schema: int = SCHEMA_VERSION
 
 
@@ -28,17 +30,18 @@ def to_json(report: Report) -> bytes:
     try:
         data = msgspec.json.encode(report, enc_hook=encode_address)
     except UnicodeEncodeError:  # bytes that are not UTF-8, in a path or an argument
-        data = msgspec.json.encode(_printable(msgspec.to_builtins(report, enc_hook=encode_address)))
+        data = msgspec.json.encode(printable(msgspec.to_builtins(report, enc_hook=encode_address)))
     return msgspec.json.format(data, indent=1)
 
 
-def _printable(value: Any) -> Any:
+def printable(value: Any) -> Any:
+    """Builtin values whose strings can be written as UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_printable(key): _printable(item) for key, item in value.items()}
+        return {printable(key): printable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_printable(item) for item in value]
+        return [printable(item) for item in value]
     return value
 
 

@@ -5,24 +5,46 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from faultlens.crash import Crash
+from faultlens.diagnosis import UNKNOWN
+from faultlens.finding import Finding
 from faultlens.reportfile import Report
 
 
 def renewed(stored: Report) -> Report:
     """A stored report with the verdict of today's rules."""
-    return replace(make_report(stored.crash), reproducer=stored.reproducer)
+    return replace(make_report(stored.crash, stored.findings), reproducer=stored.reproducer)
 
 
-def make_report(crash: Crash) -> Report:
+def with_findings(report: Report) -> Report:
+    """The report of a program that died here and now, with what the doctor finds in its environment."""
+    from faultlens.diagnose import subject_of
+    from faultlens.doctor.aftermath import foreseen
+
+    causes = [diagnosis.cause for diagnosis in report.diagnoses if diagnosis.cause != UNKNOWN]
+    try:
+        findings = foreseen(subject_of(report.crash), causes)
+    except Exception as error:  # the doctor must not cost the report
+        gap = f"doctor: it failed with {type(error).__name__}: {error}"
+        return replace(report, crash=replace(report.crash, gaps=(*report.crash.gaps, gap)))
+    return make_report(report.crash, findings) if findings else report
+
+
+def make_report(crash: Crash, findings: tuple[Finding, ...] = ()) -> Report:
     """The same for a live capture, a core file and a stored report, whose verdict is thus made anew."""
     if crash.outcome.kind == "ok" and not crash.fault:
         return Report(outcome=crash.outcome, crash=crash)  # nothing to explain: the catalogue need not be loaded
     try:
         from faultlens.diagnose import diagnose
 
-        found = diagnose(crash)
+        found = diagnose(crash, findings)
     except Exception as error:  # a rule that fails must not cost the report of the crash
         gap = f"diagnosis: it failed with {type(error).__name__}: {error}"
         gaps = tuple(dict.fromkeys((*crash.gaps, gap)))
-        return Report(outcome=crash.outcome, crash=replace(crash, gaps=gaps))
-    return Report(outcome=crash.outcome, crash=crash, diagnoses=found.diagnoses, ruled_out=found.ruled_out)
+        return Report(outcome=crash.outcome, crash=replace(crash, gaps=gaps), findings=findings)
+    return Report(
+        outcome=crash.outcome,
+        crash=crash,
+        diagnoses=found.diagnoses,
+        ruled_out=found.ruled_out,
+        findings=findings,
+    )

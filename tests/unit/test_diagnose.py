@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import recorded
 from faultlens.crash import Crash, Fault, Outcome, Output, Program
 from faultlens.diagnose import diagnose, subject_of
+from faultlens.diagnosis import Fix
+from faultlens.finding import Finding
 
 FORKED = Program(command=("python", "train.py"))
 SPAWNED = Program(command=("python", "-c", "<redacted>", "--multiprocessing-fork"))
@@ -54,3 +57,46 @@ def test_nothing_known_is_said_to_be_unknown_with_what_to_try_next() -> None:
 def test_a_healthy_program_needs_no_verdict() -> None:
     verdict = diagnose(Crash(outcome=Outcome(kind="ok", exit_code=0), method="status"))
     assert verdict == ((), ())
+
+
+# ---------------------------------------------------------------------------------- what the doctor foresaw
+
+
+def _foreseen(cause: str, severity: str = "error") -> Finding:
+    return Finding(
+        check="numpy-abi",
+        severity=severity,  # type: ignore[arg-type]
+        title="fast.so was built for NumPy 1; NumPy 2.1.3 is installed",
+        evidence=(),
+        fixes=(Fix(title="install NumPy 1", command="pip install 'numpy<2'"),),
+        causes=(cause,),
+    )
+
+
+def test_a_finding_of_the_doctor_supports_its_cause() -> None:
+    crash = recorded.report("segv_in_custom_op").crash
+    plain = diagnose(crash).diagnoses[0]
+    fed = diagnose(crash, (_foreseen(plain.cause),)).diagnoses[0]
+    assert fed.cause == plain.cause
+    assert fed.confidence >= plain.confidence
+    assert fed.evidence[-1].source == "faultlens doctor numpy-abi"
+    assert fed.fixes[0].command == "pip install 'numpy<2'"
+    assert fed.fixes[1:] == plain.fixes
+    warned = diagnose(crash, (_foreseen(plain.cause, "warning"),)).diagnoses[0]
+    assert warned.confidence == plain.confidence  # a condition that was not seen to hold proves nothing
+
+
+def test_a_finding_about_something_else_changes_nothing() -> None:
+    crash = recorded.report("segv_in_custom_op").crash
+    assert (
+        diagnose(crash, (_foreseen("numpy-abi-mismatch"),)).diagnoses[0].evidence
+        == diagnose(crash).diagnoses[0].evidence
+    )
+
+
+def test_where_nothing_else_is_known_the_doctor_gives_leads() -> None:
+    crash = Crash(outcome=Outcome(kind="signal", signal="SIGSEGV"), method="status")
+    found = diagnose(crash, (_foreseen("numpy-abi-mismatch"),)).diagnoses[0]
+    assert found.cause == "unknown"
+    assert found.evidence[-1].fact == "fast.so was built for NumPy 1; NumPy 2.1.3 is installed"
+    assert found.fixes[0].title == "install NumPy 1"

@@ -109,16 +109,22 @@ def _announce(crash: Crash) -> None:
 
 
 def _report(crash: Crash, arguments: argparse.Namespace) -> None:
-    from faultlens.reporting import make_report
-
-    report = make_report(crash)
+    report = _examined(crash)
     try:
         output.write_files(report, arguments)
     finally:  # a file that cannot be written does not cost the rest
         # A program that ended well needs no verdict, but its children that died do.
         survived = crash.outcome.kind == "ok" and crash.children
-        for each in map(make_report, crash.children[:MAX_CHILDREN_SHOWN]) if survived else (report,):
+        for each in map(_examined, crash.children[:MAX_CHILDREN_SHOWN]) if survived else (report,):
             _tell(each, arguments)
+
+
+def _examined(crash: Crash) -> Report:
+    """The doctor is asked only where there is something to tell."""
+    from faultlens.reporting import make_report, with_findings
+
+    report = make_report(crash)
+    return with_findings(report) if worth_telling(report) else report
 
 
 def _tell(report: Report, arguments: argparse.Namespace) -> None:

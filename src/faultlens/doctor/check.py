@@ -18,7 +18,6 @@ class Check(ABC):
     registered: ClassVar[list[type[Check]]] = []
 
     name: ClassVar[str]  # "numpy-abi": how it is asked for
-    title: ClassVar[str]  # "NumPy ABI": its label on the screen, at most 16 characters
     looks_at: ClassVar[str]  # one line for --list
     position: ClassVar[int]  # where it stands on the screen
     causes: ClassVar[tuple[str, ...]] = ()  # slugs of the crashes it foresees; `faultlens run` asks it about those
@@ -38,10 +37,10 @@ class Check(ABC):
     # ------------------------------------------------------------------------------- for subclasses
 
     def fine(self, summary: str, details: Iterable[str] = ()) -> Examination:
-        return Examination(check=self.name, title=self.title, mark="ok", summary=summary, details=tuple(details))
+        return Examination(check=self.name, mark="ok", summary=summary, details=tuple(details))
 
     def skipped(self, because: str) -> Examination:
-        return Examination(check=self.name, title=self.title, mark="skipped", summary=because)
+        return Examination(check=self.name, mark="skipped", summary=because)
 
     def found(self, findings: Iterable[Finding], details: Iterable[str] = ()) -> Examination:
         """At least one finding; the gravest comes first and is the summary."""
@@ -49,7 +48,6 @@ class Check(ABC):
         others = f" (and {len(ranked) - 1} more)" if len(ranked) > 1 else ""
         return Examination(
             check=self.name,
-            title=self.title,
             mark=ranked[0].severity,
             summary=ranked[0].title + others,
             details=tuple(details),

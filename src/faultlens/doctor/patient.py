@@ -55,15 +55,8 @@ class Patient:
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     directory: Path = field(default_factory=Path.cwd)
     limits: Mapping[str, Limit] = field(default_factory=lambda: own_limits())
-
-    @cached_property
-    def machine(self) -> MachineState:
-        return machine_state()
-
-    @cached_property
-    def cgroup(self) -> CgroupState | None:
-        group = cgroup_of()
-        return group.state() if group else None
+    machine: MachineState = field(default_factory=machine_state)
+    cgroup: CgroupState | None = field(default_factory=lambda: own_cgroup())
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
@@ -116,6 +109,11 @@ def meet(wishes: Wishes, variables: Mapping[str, str] | None = None) -> Patient:
     """The environment of a program that would be started here and now."""
     variables = dict(os.environ) if variables is None else variables
     return Patient(find_interpreter(wishes.python, variables), wishes, variables)
+
+
+def own_cgroup() -> CgroupState | None:
+    group = cgroup_of()
+    return group.state() if group else None
 
 
 def own_limits() -> dict[str, Limit]:

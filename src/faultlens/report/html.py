@@ -78,6 +78,7 @@ class Remedy(NamedTuple):
     title: list[Run]
     detail: list[Run]
     grade: str
+    command: str
 
 
 class SourceRow(NamedTuple):
@@ -221,7 +222,7 @@ def anchor_of(source: str, sections: Iterable[str]) -> str | None:
 
 
 def _remedy(fix: Fix) -> Remedy:
-    return Remedy(runs(fix.title, _TEXT), runs(fix.detail, 2 * _TEXT), fix.grade)
+    return Remedy(runs(fix.title, _TEXT), runs(fix.detail, 2 * _TEXT), fix.grade, one_line(fix.command, 2 * _TEXT))
 
 
 def _rival(other: Diagnosis) -> dict[str, Any]:

@@ -168,6 +168,7 @@ def _verdict(report: Report, found: Diagnosis) -> Iterator[str]:
     for fix in found.fixes:
         grade = "" if is_unknown(found) else f" *({fix.grade})*"
         fixes.append(_sentence(fix.title) + grade + (f": {_sentence(fix.detail)}" if fix.detail else ""))
+        fixes[-1] += f": `{_code(fix.command, 400)}`" if fix.command else ""
     yield from _list(title, fixes, _FIXES)
     others = [f"`{_code(other.cause, 60)}`: {_sentence(other.because)}" for other in tempting(report, _RULED_OUT)]
     yield from _list("Ruled out", others, _RULED_OUT)

@@ -117,7 +117,8 @@ def _message(diagnosis: Diagnosis) -> str:
     verb = "next" if is_unknown(diagnosis) else "fix"
     for fix in diagnosis.fixes[:10]:
         detail = f": {one_line(fix.detail, _TEXT)}" if fix.detail else ""
-        lines.append(f"{verb}: {one_line(fix.title, _TEXT)}{detail} ({fix.grade})")
+        command = f": {one_line(fix.command, _TEXT)}" if fix.command else ""
+        lines.append(f"{verb}: {one_line(fix.title, _TEXT)}{detail}{command} ({fix.grade})")
     return "\n".join(lines)
 
 

@@ -111,6 +111,8 @@ def _fixes(found: Diagnosis, width: int) -> list[Text]:
         grade = words("" if is_unknown(found) else f"  ({fix.grade})", QUIET)
         rows += items([Text.assemble(words(fix.title, "green"), grade)], width)
         rows += [unbroken(Text("  "), line) for line in wrap(words(fix.detail), width - 2) if fix.detail]
+        if fix.command:
+            rows.append(unbroken(Text("  $ ", QUIET), words(fix.command, limit=PATH_LIMIT)))
     return rows
 
 

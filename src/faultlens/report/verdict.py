@@ -9,11 +9,10 @@ from itertools import chain, zip_longest
 from faultlens.causes import find
 from faultlens.clues.frames import user_frame
 from faultlens.crash import CppException, Crash, Frame
-from faultlens.diagnosis import Diagnosis, Location, RuledOut
+from faultlens.diagnosis import UNKNOWN, Diagnosis, Location, RuledOut
 from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
 
-UNKNOWN = "unknown"
 # A C++ exception that was thrown longer ago was caught, and is chatter.
 THROWN_AT_THE_END_S = 1.0
 

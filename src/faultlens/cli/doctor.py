@@ -1,0 +1,212 @@
+"""`faultlens doctor`: says before the crash what will crash."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.doctor.check import Check
+    from faultlens.doctor.patient import Wishes
+    from faultlens.finding import Checkup, Finding
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+FINE, FOUND = 0, 1
+# What a preloaded library does to the patient it must not do to the doctor.
+PRELOAD = "LD_PRELOAD"
+SET_ASIDE = "FAULTLENS_PRELOAD_OF_PATIENT"
+
+DESCRIPTION = """\
+Look at the machine and at the environment a program would run in, without importing TensorFlow, and say what will
+crash. Run it in the shell, container or job in which the program would run.
+
+  faultlens doctor                        all checks, one line each
+  faultlens doctor numpy-abi cpu -v       two of them, with everything they saw
+  faultlens doctor --op libmy_op.so       and a custom op against the installed TensorFlow
+  faultlens doctor --fix                  repair what can be repaired, after asking
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "doctor",
+        help="say before the crash what will crash",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("checks", nargs="*", metavar="CHECK", help="only these checks (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the checks and what they look at")
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to look at")
+    parser.add_argument("--cpu", metavar="NAME", help="judge for another CPU: nehalem, haswell, x86-64-v2, …")
+    parser.add_argument("--op", metavar="LIBRARY", action="append", default=[], help="a custom op library to check")
+    parser.add_argument("--model", metavar="PATH", action="append", default=[], help="a saved model or checkpoint")
+    parser.add_argument(
+        "--save-to", metavar="FOLDER", action="append", default=[], help="a folder the program saves to"
+    )
+    parser.add_argument("--deep", action="store_true", help="read whole libraries and files; takes seconds")
+    repair = parser.add_mutually_exclusive_group()
+    repair.add_argument("--fix", action="store_true", help="repair what can be repaired; asks before each step")
+    repair.add_argument("--dry-run", action="store_true", help="show what --fix would do")
+    parser.add_argument("-y", "--yes", action="store_true", help="with --fix: do not ask")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show everything each check saw")
+    parser.add_argument("--json", metavar="PATH", help="write the check-up as JSON; - is standard output")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    variables = _without_preload()
+    from faultlens.doctor.examine import examine, named
+    from faultlens.doctor.patient import meet
+
+    checks = named(arguments.checks)
+    if arguments.list:
+        return _list(checks, arguments.json)
+    wishes = _wishes(arguments)
+    checkup = examine(meet(wishes, variables), checks)
+    if arguments.json:
+        output.write_bytes(_json(checkup), arguments.json)
+    if arguments.json != "-":
+        _show(checkup, arguments.verbose)
+    if arguments.fix or arguments.dry_run:
+        checkup = _repair(checkup, checks, wishes, variables, arguments)
+    return FOUND if checkup.findings else FINE
+
+
+def _without_preload() -> dict[str, str]:
+    """The variables a program would get. A preloaded library that kills Python would kill us too: start again
+    without it, and remember it for the patient."""
+    variables = dict(os.environ)
+    if SET_ASIDE in variables:
+        variables[PRELOAD] = variables.pop(SET_ASIDE)
+    elif variables.get(PRELOAD) and sys.argv[1:2] == ["doctor"]:
+        variables[SET_ASIDE] = variables.pop(PRELOAD)
+        os.execve(sys.executable, [sys.executable, "-m", "faultlens", *sys.argv[1:]], variables)
+    return variables
+
+
+def _wishes(arguments: argparse.Namespace) -> Wishes:
+    from faultlens.doctor.patient import Wishes
+
+    return Wishes(
+        python=arguments.python,
+        cpu=arguments.cpu,
+        ops=_paths(arguments.op, "Name the library that tf.load_op_library would load."),
+        models=_paths(arguments.model, "Name a SavedModel folder, a .keras or .h5 file, or a checkpoint.", prefix=True),
+        folders=_paths(arguments.save_to, "Name a folder that exists."),
+        deep=arguments.deep,
+    )
+
+
+def _paths(names: list[str], advice: str, *, prefix: bool = False) -> tuple[Path, ...]:
+    """`prefix`: a checkpoint is named by the beginning of its files' names."""
+    for name in names:
+        path = Path(name)
+        if not os.path.lexists(path) and not (prefix and Path(f"{name}.index").exists()):
+            raise FaultlensError(f"There is no {name}.", advice)
+    return tuple(map(Path, names))
+
+
+def _json(checkup: Checkup) -> bytes:
+    import msgspec
+
+    from faultlens.reportfile import printable
+
+    data = msgspec.json.encode(printable(msgspec.to_builtins(checkup)))
+    return msgspec.json.format(data, indent=1) + b"\n"
+
+
+def _show(checkup: Checkup, verbose: bool) -> None:
+    from faultlens.report.checkup import render
+
+    render(checkup, console=output.console(sys.stdout), verbose=verbose)
+
+
+def _list(checks: tuple[Check, ...], json_target: str | None) -> int:
+    from rich.text import Text
+
+    from faultlens.report.page import GAP, LABEL, print_line, words, wrap
+
+    if json_target:
+        import msgspec
+
+        records = [
+            {"check": check.name, "looks_at": check.looks_at, "causes": check.causes, "explanation": check.explanation}
+            for check in checks
+        ]
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(records), indent=1) + b"\n", json_target)
+    if json_target == "-":
+        return FINE
+    console = output.console(sys.stdout)
+    room = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        head = Text.assemble("  ", (check.name.ljust(room + GAP), LABEL))
+        for line in wrap(words(check.looks_at), max(console.width - len(head), 30)):
+            print_line(console, Text.assemble(head, line))
+            head = Text(" " * len(head))
+    return FINE
+
+
+# ------------------------------------------------------------------------------------------------- repair
+
+
+def _repair(
+    checkup: Checkup,
+    checks: tuple[Check, ...],
+    wishes: Wishes,
+    variables: dict[str, str],
+    arguments: argparse.Namespace,
+) -> Checkup:
+    """Offers each repair once; after one was made the patient is looked at anew, since it may have cured others."""
+    from faultlens.doctor.examine import examine
+    from faultlens.doctor.patient import meet
+    from faultlens.doctor.repair import apply, in_shell, repairable
+
+    if not repairable(checkup):
+        _say("There is nothing here that faultlens can repair by itself.")
+    offered = set()
+    while waiting := [finding for finding in repairable(checkup) if finding.repair not in offered]:
+        repair = waiting[0].repair
+        assert repair is not None
+        offered.add(repair)
+        _say("", f"To repair: {waiting[0].title}", f"  $ {in_shell(repair.commands)}")
+        if arguments.dry_run:
+            _say("and to take it back:", f"  $ {in_shell(repair.undo)}")
+            continue
+        if not _agreed(waiting[0], arguments):
+            continue
+        sys.stdout.flush()
+        failed = apply(repair, variables)
+        _say(f"That failed with exit status {failed}." if failed else "Done.", "To take it back:")
+        _say(f"  $ {in_shell(repair.undo)}")
+        if failed:
+            break
+        checkup = examine(meet(wishes, variables), checks)
+        left = f"{len(checkup.findings)} left (faultlens doctor shows them)" if checkup.findings else "nothing left"
+        _say(f"Looked again: {left}.")
+    return checkup
+
+
+def _agreed(finding: Finding, arguments: argparse.Namespace) -> bool:
+    if arguments.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise FaultlensError(f"Cannot ask whether to repair {finding.check}: there is no terminal.", "Add --yes.")
+    try:
+        return input("Do it? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _say(*lines: str) -> None:
+    """To stderr: standard output may be JSON."""
+    from faultlens.safe_text import one_line
+
+    for line in lines:
+        print(one_line(line, 4096), file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+"""What the doctor would have said before a crash: asked of the environment that the dead program had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from faultlens.capture.agent import LIBRARY
+from faultlens.crash import Crash
+from faultlens.doctor.checks import catalogue
+from faultlens.doctor.examine import examine
+from faultlens.doctor.interpreter import find_interpreter
+from faultlens.doctor.patient import Patient
+from faultlens.errors import FaultlensError
+from faultlens.finding import Finding
+from faultlens.redaction import HIDDEN
+
+
+def foreseen(crash: Crash, causes: Collection[str]) -> tuple[Finding, ...]:
+    """Findings that lead to one of these causes; without causes, all that are errors."""
+    patient = patient_of(crash)
+    if patient is None:
+        return ()
+    checks = [check for check in catalogue() if (set(check.causes) & set(causes) if causes else check.causes)]
+    return tuple(
+        finding
+        for finding in examine(patient, checks).findings
+        if (set(finding.causes) & set(causes) if causes else finding.severity == "error")
+    )
+
+
+def patient_of(crash: Crash) -> Patient | None:
+    """None where the program was not Python, or its Python is gone."""
+    python = _python(crash)
+    if python is None:
+        return None
+    variables = _variables(crash)
+    try:
+        interpreter = find_interpreter(python, variables)
+    except FaultlensError:
+        return None
+    directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
+    facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
+    return Patient(interpreter, variables=variables, directory=directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+
+
+def _python(crash: Crash) -> str | None:
+    """The executable is the real file behind a virtual environment's link: the environment must be found first."""
+    python = crash.program.python
+    if python is None:
+        return None
+    in_environment = Path(python.prefix) / "bin" / "python" if python.prefix else None
+    if in_environment is not None and in_environment.exists():
+        return str(in_environment)
+    return python.executable if python.executable and Path(python.executable).exists() else None
+
+
+def _variables(crash: Crash) -> dict[str, str]:
+    """Those the program had; where a value was redacted, ours, which it inherited."""
+    variables = {
+        name: os.environ.get(name, "") if value == HIDDEN else value
+        for name, value in crash.program.environment.items()
+        if not name.startswith("FAULTLENS_")
+    }
+    preloaded = [path for path in variables.pop("LD_PRELOAD", "").split(":") if path and path != str(LIBRARY)]
+    return variables | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})

@@ -1,0 +1,46 @@
+"""Runs the checks over a patient; one that fails costs its own line only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from faultlens.doctor.check import Check
+from faultlens.doctor.checks import catalogue
+from faultlens.doctor.patient import Patient
+from faultlens.errors import FaultlensError
+from faultlens.finding import Checkup, Examination
+from faultlens.safe_text import one_line
+
+
+def examine(patient: Patient, checks: Iterable[Check] | None = None) -> Checkup:
+    chosen = catalogue() if checks is None else tuple(checks)
+    version = patient.interpreter.version
+    return Checkup(
+        python=patient.interpreter.executable,
+        examinations=tuple(_examined(check, patient) for check in chosen),
+        version=".".join(map(str, version)) if version else None,
+        tensorflow=patient.tensorflow.version if patient.tensorflow else None,
+        cpu=patient.wishes.cpu or patient.machine.cpu_model,
+        deep=patient.wishes.deep,
+    )
+
+
+def named(names: Sequence[str]) -> tuple[Check, ...]:
+    """The checks of these names, in the order of the screen; all of them without names."""
+    known = {check.name: check for check in catalogue()}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name.lower()[:60], known, 3)
+            advice = f"Did you mean {' or '.join(near)}?" if near else "`faultlens doctor --list` names them."
+            raise FaultlensError(f"There is no check {one_line(name, 60)!r}.", advice)
+    return tuple(check for check in catalogue() if not names or check.name in names)
+
+
+def _examined(check: Check, patient: Patient) -> Examination:
+    try:
+        return check.examine(patient)
+    except FaultlensError:  # the user asked for what is not there
+        raise
+    except Exception as error:  # a check that fails must not cost the others
+        return check.skipped(one_line(f"this check failed: {type(error).__name__}: {error}", 200))

@@ -1,0 +1,215 @@
+"""`faultlens doctor`, as a user types it: the list, the screen, JSON, repairs, and bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from faultlens.cli import main, output
+from faultlens.diagnosis import Evidence, Fix
+from faultlens.doctor import checks, examine
+from faultlens.doctor.check import Check, fix
+from faultlens.doctor.patient import Patient, Wishes, meet
+from faultlens.errors import FaultlensError
+from faultlens.finding import Checkup, Examination, Finding, Repair
+from faultlens.report.checkup import render
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "checkup.schema.json"
+
+
+class Leftover(Check):
+    """Finds a file that can be moved aside: a whole check in a few lines."""
+
+    name = "leftover"
+    looks_at = "a file named leftover in the working folder"
+    position = 1
+
+    def examine(self, patient: Patient) -> Examination:
+        path = patient.directory / "leftover"
+        moved = patient.directory / "moved"
+        if not path.exists():
+            return self.fine("nothing was left over")
+        repair = Repair(commands=(("mv", str(path), str(moved)),), undo=(("mv", str(moved), str(path)),))
+        command = f"mv {path} {moved}"
+        return self.found(
+            [self.error(f"{path} was left over", [("it is there", "file")], [fix("move it", command)], repair=repair)]
+        )
+
+
+class Broken(Check):
+    """A check with a bug."""
+
+    name = "broken"
+    looks_at = "nothing"
+    position = 2
+
+    def examine(self, patient: Patient) -> Examination:  # noqa: ARG002
+        raise ZeroDivisionError("in a check")
+
+
+for _made_here in (Leftover, Broken):
+    Check.registered.remove(_made_here)
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Only the two checks above, in an empty folder."""
+    monkeypatch.setattr(examine, "catalogue", lambda: (Leftover(), Broken()))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_check_is_complete() -> None:
+    from faultlens.causes import find
+
+    known = checks.catalogue()
+    assert len(known) > 10
+    assert len({check.name for check in known}) == len(known)
+    for check in known:
+        assert check.name == check.name.lower() and " " not in check.name
+        assert check.looks_at and check.explanation
+        assert all(find(slug) for slug in check.causes), check.name
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(check.name in shown for check in checks.catalogue())
+    assert main(["doctor", "--list", "--json", "-"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["check"] for each in listed] == [check.name for check in checks.catalogue()]
+
+
+@pytest.mark.usefixtures("only")
+def test_a_check_that_fails_costs_its_own_line_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    jsonschema.validate(told, json.loads(SCHEMA.read_text()))
+    assert [each["mark"] for each in told["examinations"]] == ["ok", "skipped"]
+    assert told["examinations"][1]["summary"] == "this check failed: ZeroDivisionError: in a check"
+
+
+def test_findings_end_with_one(only: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (only / "leftover").touch()
+    assert main(["doctor"]) == 1
+    shown = capsys.readouterr().out
+    assert f"$ mv {only / 'leftover'} {only / 'moved'}\n" in shown
+    assert "1 error, 0 warnings." in shown
+    assert main(["doctor", "broken"]) == 0
+
+
+def test_dry_run_shows_and_does_nothing(only: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (only / "leftover").touch()
+    assert main(["doctor", "--dry-run"]) == 1
+    told = capsys.readouterr().err
+    assert f"$ mv {only}/leftover {only}/moved" in told
+    assert f"$ mv {only}/moved {only}/leftover" in told
+    assert (only / "leftover").exists()
+
+
+def test_fix_repairs_looks_again_and_can_be_undone(only: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (only / "leftover").touch()
+    assert main(["doctor", "--fix", "--yes"]) == 0
+    told = capsys.readouterr().err
+    assert "Looked again: nothing left." in told
+    assert (only / "moved").exists() and not (only / "leftover").exists()
+    undo = told.split("To take it back:\n")[1].splitlines()[0].strip().removeprefix("$ ")
+    assert undo == f"mv {only}/moved {only}/leftover"
+
+
+def test_fix_asks(only: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (only / "leftover").touch()
+    assert main(["doctor", "--fix"]) == 2  # nobody to ask
+    assert "Add --yes." in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    assert main(["doctor", "--fix"]) == 1
+    assert (only / "leftover").exists()
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    assert main(["doctor", "--fix"]) == 0
+    assert not (only / "leftover").exists()
+
+
+def test_a_repair_that_fails_is_told(only: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (only / "leftover").touch()
+    (only / "moved").mkdir()
+    (only / "moved" / "leftover").mkdir()  # mv cannot replace a folder by a file
+    assert main(["doctor", "--fix", "--yes"]) == 1
+    assert "That failed with exit status 1." in capsys.readouterr().err
+
+
+def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for arguments, told in (
+        (["nunpy-abi"], "There is no check 'nunpy-abi'."),
+        (["--python", str(tmp_path / "none")], "There is no program"),
+        (["--python", str(tmp_path)], "has no bin/python."),
+        (["--op", str(tmp_path / "none.so")], "There is no "),
+        (["--model", str(tmp_path / "none.keras")], "There is no "),
+    ):
+        assert main(["doctor", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert told in error
+        assert error.count("\n") == 1
+
+
+def test_hostile_text_is_not_obeyed() -> None:
+    finding = Finding(
+        check="x",
+        severity="error",
+        title="evil\x1b[2Jname",
+        evidence=(Evidence(fact="a\x1b]0;title\x07b", source="file"),),
+        fixes=(Fix(title="t", command="echo \x1b[31mred"),),
+    )
+    examination = Examination(check="x", mark="error", summary="[bold]\x1b[2J", findings=(finding,))
+    stream = io.StringIO()
+    render(Checkup(python="/x\x1b[2J", examinations=(examination,)), console=output.console(stream), verbose=True)
+    assert "\x1b" not in stream.getvalue()
+    assert "[bold]" in stream.getvalue()
+    assert "$ echo red" in stream.getvalue()
+
+
+def test_a_long_command_is_not_broken() -> None:
+    command = "python -m pip install " + " ".join(f"'package{number}<1.0'" for number in range(20))
+    finding = Finding(check="x", severity="warning", title="t", evidence=(), fixes=(Fix(title="t", command=command),))
+    examination = Examination(check="x", mark="warning", summary="s", findings=(finding,))
+    stream = io.StringIO()
+    render(Checkup(python="p", examinations=(examination,)), console=output.console(stream))
+    assert f"$ {command}\n" in stream.getvalue()
+
+
+# --------------------------------------------------------------------------------------------- the interpreter
+
+
+def test_a_python_that_does_not_run_is_read_from_its_folders(tmp_path: Path) -> None:
+    dead = tmp_path / "env" / "bin" / "python"
+    dead.parent.mkdir(parents=True)
+    dead.write_text("#!/bin/sh\necho broken >&2\nkill -SEGV $$\n")
+    dead.chmod(0o755)
+    packages = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
+    (packages / "tensorflow").mkdir(parents=True)
+    (packages / "tensorflow_cpu-2.15.1.dist-info").mkdir()
+    patient = meet(Wishes(python=str(tmp_path / "env")))
+    assert patient.interpreter.problem == "it ended with signal 11: broken"
+    assert patient.interpreter.version == (3, 11)
+    assert patient.tensorflow is not None and patient.tensorflow.version == "2.15.1"
+
+
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("\x7fELFgarbage")
+    (tmp_path / "python").chmod(0o755)
+    with pytest.raises(FaultlensError, match="Cannot run"):
+        meet(Wishes(python=str(tmp_path / "python")))
+
+
+def test_our_own_python_is_asked() -> None:
+    patient = meet(Wishes(python=sys.executable))
+    assert patient.interpreter.version == sys.version_info[:3]
+    assert patient.interpreter.prefix == sys.prefix
+    assert patient.distribution("msgspec") is not None
+    assert msgspec.__file__.rpartition("/")[0] in {str(path.parent) for path in patient.native_files}
