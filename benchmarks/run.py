@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import checkup
 import core
 import death
 import diagnosis
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "supervisor": supervisor.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,
+    "doctor": checkup.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

@@ -1,4 +1,4 @@
-"""Writes docs/causes.md and a page for each cause, from the catalogue itself: `python tools/write_docs.py`."""
+"""Writes docs/causes.md, a page for each cause and docs/doctor.md, from the catalogues: `python tools/write_docs.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 from faultlens.causes import by_family, catalogue, family_title
 from faultlens.causes.base import Cause
+from faultlens.doctor import checks
+from faultlens.doctor.check import Check
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = DOCS / "causes"
@@ -17,12 +19,22 @@ INTRODUCTION = """\
 Each has a stable code. `faultlens causes` lists them, `faultlens causes CODE` shows the page of one. This page and
 those behind its links are written by `tools/write_docs.py` from `src/faultlens/causes/`: change them there.
 """
+CHECKS = """\
+# What the doctor looks at
+
+`faultlens doctor` runs all of these, `faultlens doctor NAME` one of them, `-v` tells what it saw. Nothing is imported
+or loaded. This page is written by `tools/write_docs.py` from `src/faultlens/doctor/checks/`: change it there.
+
+An error is proved by a fact: it will fail or crash. A warning names the condition under which it will.
+"""
 TABLE = "| code | cause | in short |\n|---|---|---|"
 
 
 def pages() -> dict[Path, str]:
     """Every file there must be, and its text."""
-    return {DOCS / "causes.md": _overview(), **{PAGES / f"{cause.slug}.md": _page(cause) for cause in catalogue()}}
+    causes = {PAGES / f"{cause.slug}.md": _page(cause) for cause in catalogue()}
+    doctor = "\n".join([CHECKS, *map(_check, checks.catalogue())])
+    return {DOCS / "causes.md": _overview(), DOCS / "doctor.md": doctor, **causes}
 
 
 def outdated() -> list[Path]:
@@ -46,6 +58,12 @@ def _rows(causes: Iterable[Cause]) -> str:
 def _page(cause: Cause) -> str:
     title = f"# {cause.code} {cause.slug}"
     return "\n\n".join((title, _sentence(cause), cause.explanation.strip(), "[All causes](../causes.md)\n"))
+
+
+def _check(check: Check) -> str:
+    leads_to = ", ".join(f"[{slug}](causes/{slug}.md)" for slug in check.causes)
+    parts = [f"## {check.name}", check.explanation.strip(), f"Foresees: {leads_to}." if leads_to else ""]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _sentence(cause: Cause) -> str:

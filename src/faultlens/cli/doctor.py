@@ -42,7 +42,7 @@ def register(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="only these checks (see --list)")
-    parser.add_argument("--list", action="store_true", help="list the checks and what they look at")
+    parser.add_argument("--list", action="store_true", help="list the checks and what they look at; -v explains them")
     parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to look at")
     parser.add_argument("--cpu", metavar="NAME", help="judge for another CPU: nehalem, haswell, x86-64-v2, …")
     parser.add_argument("--op", metavar="LIBRARY", action="append", default=[], help="a custom op library to check")
@@ -67,7 +67,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
     checks = named(arguments.checks)
     if arguments.list:
-        return _list(checks, arguments.json)
+        return _list(checks, arguments.json, arguments.verbose)
     wishes = _wishes(arguments)
     checkup = examine(meet(wishes, variables), checks)
     if arguments.json:
@@ -128,10 +128,10 @@ def _show(checkup: Checkup, verbose: bool) -> None:
     render(checkup, console=output.console(sys.stdout), verbose=verbose)
 
 
-def _list(checks: tuple[Check, ...], json_target: str | None) -> int:
+def _list(checks: tuple[Check, ...], json_target: str | None, verbose: bool) -> int:
     from rich.text import Text
 
-    from faultlens.report.page import GAP, LABEL, print_line, words, wrap
+    from faultlens.report.page import GAP, LABEL, QUIET, print_line, words, wrap
 
     if json_target:
         import msgspec
@@ -150,6 +150,8 @@ def _list(checks: tuple[Check, ...], json_target: str | None) -> int:
         for line in wrap(words(check.looks_at), max(console.width - len(head), 30)):
             print_line(console, Text.assemble(head, line))
             head = Text(" " * len(head))
+        for row in check.explanation.splitlines() if verbose else ():
+            print_line(console, Text.assemble("    ", words(row, QUIET)))
     return FINE
 
 
