@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from faultlens.diagnosis import Evidence
 from faultlens.finding import Checkup, Examination, Finding
 from faultlens.report.page import (
     ALARM,
@@ -38,7 +39,7 @@ def render(checkup: Checkup, *, console: Console, verbose: bool = False) -> None
     print_line(console, Text())
     room = max((len(each.check) for each in checkup.examinations), default=0)
     for examination in checkup.examinations:
-        _line(console, examination, room)
+        _line(console, examination, room, verbose)
         for detail in examination.details if verbose else ():
             _under(console, words(detail, QUIET, PATH_LIMIT), room)
     for finding in checkup.findings:
@@ -55,11 +56,15 @@ def _patient(checkup: Checkup) -> Iterator[Text]:
     yield words(f" · TensorFlow {checkup.tensorflow}" if checkup.tensorflow else " · no TensorFlow", OWN)
 
 
-def _line(console: Console, examination: Examination, room: int) -> None:
+def _line(console: Console, examination: Examination, room: int, verbose: bool) -> None:
+    """One line each, cut at the margin: a finding is told in full below, the rest with -v."""
     mark, style = _MARKS[examination.mark]
     quiet = QUIET if examination.mark == "skipped" else ""
     head = Text.assemble("  ", (mark, style), " ", words(examination.check.ljust(room + GAP), quiet))
-    for line in wrap(words(examination.summary, quiet), max(console.width - len(head), 30)):
+    summary, width = words(examination.summary, quiet), max(console.width - len(head), 30)
+    if not verbose:
+        summary.truncate(width, overflow="ellipsis")
+    for line in wrap(summary, width):
         print_line(console, Text.assemble(head, line))
         head = Text(" " * len(head))
 
@@ -75,13 +80,19 @@ def _finding(console: Console, finding: Finding, verbose: bool) -> None:
     print_title(console, f"{finding.severity}[{finding.check}]", style, finding.title)
     width = body_width(console)
     evidence = finding.evidence if verbose else finding.evidence[:_EVIDENCE_SHOWN]
-    proof = [Text.assemble(words(item.fact), words(f"  [{item.source}]", QUIET)) for item in evidence]
+    proof = [Text.assemble(words(item.fact), words(f"  [{_source(item, verbose)}]", QUIET)) for item in evidence]
     left = len(finding.evidence) - len(evidence)
     more = [words(f"{left} more (-v)", QUIET)] if left else []
     print_section(console, Section("because", items([*proof, *more], width), spaced=False))
     print_section(console, Section("fix", _fixes(finding, width, verbose), spaced=False))
     if verbose and finding.causes:
         print_section(console, Section("leads to", [words(", ".join(finding.causes), QUIET)], spaced=False))
+
+
+def _source(item: Evidence, verbose: bool) -> str:
+    """Files of packages are known by their place among the packages."""
+    packages, _, inside = item.source.rpartition("-packages/")
+    return inside if packages and not verbose else item.source
 
 
 def _fixes(finding: Finding, width: int, verbose: bool) -> list[Text]:

@@ -122,5 +122,5 @@ def _title(forced: str | None, double: tuple[str, ...], where: str) -> str:
 def _fixes(forced: str | None) -> tuple[Fix, ...]:
     keep_one = consider("keep one copy of the library", "install it once, and link custom code against that one")
     if forced:
-        return safe(f"remove {short(forced)} from LD_PRELOAD", "unset LD_PRELOAD, and run it again"), keep_one
+        return safe(f"take {short(forced)} out of LD_PRELOAD", "unset LD_PRELOAD, and run it again"), keep_one
     return keep_one, consider("change the order of imports", "it decides whose symbols are taken; a workaround at best")
