@@ -23,6 +23,7 @@ import death
 import diagnosis
 import kernels
 import machine
+import needs
 import output
 import startup
 import supervisor
@@ -44,6 +45,8 @@ BENCHMARKS = {
     "supervisor": supervisor.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,
+    "needs": needs.run,
+    "thresholds": needs.thresholds,
     "doctor": checkup.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"

@@ -77,7 +77,9 @@ def qemu_models() -> Iterator[tuple[str, set[str]]]:
         subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
         for name in names:
             if plain_name(name) not in NO_64_BIT:
-                done = subprocess.run(["qemu-x86_64", "-cpu", name, program], capture_output=True, text=True, check=True)
+                done = subprocess.run(
+                    ["qemu-x86_64", "-cpu", name, program], capture_output=True, text=True, check=True
+                )
                 yield name, set(told(done.stdout)) | set(left_out(done.stderr))
 
 

@@ -1,6 +1,6 @@
 """Writes docs/causes.md, a page for each cause, and docs/doctor.md, from the catalogues themselves.
 
-    python tools/write_docs.py"""
+python tools/write_docs.py"""
 
 from __future__ import annotations
 

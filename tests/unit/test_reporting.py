@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens.crash import Crash
 from faultlens.reporting import make_report
 from hostile import hostile
 

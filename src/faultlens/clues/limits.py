@@ -31,7 +31,6 @@ NO_THREAD = re.compile(
 # "Unable to allocate 7.45 TiB for an array with shape …"
 _SIZE = re.compile(r"[Uu]nable to allocate (?P<number>[\d.]+) (?P<unit>[KMGTPE]?)i?B")
 _SHAPE = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]+)\] and type (?P<type>\w+)")
-_NAMES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 _BYTES = {
     "double": 8,
@@ -139,9 +138,3 @@ def requested_bytes(text: str) -> int | None:
             size *= int(extent or 1)
         return size
     return None
-
-
-def in_words(size: int) -> str:
-    power = min((max(size, 1).bit_length() - 1) // 10, len(_NAMES) - 1)
-    value = size / (1 << (10 * power))
-    return f"{value:.1f} {_NAMES[power]}" if value % 1 and value < 100 else f"{value:.0f} {_NAMES[power]}"

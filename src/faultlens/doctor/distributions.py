@@ -33,9 +33,14 @@ class Distribution:
         return tuple(line.strip() for line in _REQUIRES.findall(text.partition("\n\n")[0]))
 
     @cached_property
+    def record(self) -> str:
+        """Its RECORD: a line "path,sha256=…,size" for each file."""
+        return read_text(self.metadata / "RECORD") or ""
+
+    @cached_property
     def files(self) -> tuple[str, ...]:
         """What its RECORD lists, relative to `folder`; nothing where it has none."""
-        lines = (read_text(self.metadata / "RECORD") or "").splitlines()
+        lines = self.record.splitlines()
         return tuple(line.rsplit(",", 2)[0].strip('"') for line in lines if line.count(",") >= 2)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -15,6 +16,8 @@ from faultlens.environment.procfs import read_fields
 from faultlens.errors import FaultlensError
 
 SECONDS = 20.0
+# No process, descriptor or memory left: what the doctor is here to tell, and no fault of the interpreter.
+_OUR_TROUBLE = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # `-c` puts the current folder first, as a script puts its own; nothing but the core of Python is imported.
 _QUESTION = """
 import sys
@@ -54,6 +57,8 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
             timeout=SECONDS,
         )
     except OSError as error:
+        if error.errno in _OUR_TROUBLE:
+            return _from_folders(executable, f"it could not be started: {error.strerror}")
         raise FaultlensError(f"Cannot run {executable}: {error.strerror}.", "Name a Python with --python.") from error
     except subprocess.TimeoutExpired:
         return _from_folders(executable, f"it gave no answer within {SECONDS:.0f} s")

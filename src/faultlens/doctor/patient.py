@@ -12,11 +12,15 @@ from pathlib import Path
 from faultlens.crash import CgroupState, Limit, MachineState
 from faultlens.doctor.distributions import Distribution, installed
 from faultlens.doctor.interpreter import Interpreter, find_interpreter
+from faultlens.doctor.loading import MISLEADING, Loading, imagine
+from faultlens.environment.allowance import Allowance, own_allowance
 from faultlens.environment.binary import Binary, Dynamic
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.elf import ElfError
+from faultlens.environment.gpus import Gpus, look
 from faultlens.environment.machine import machine_state
 
+ASIDE = ".faultlens-aside"  # where repairs put what was in the way
 # The wheels that bring the package `tensorflow`.
 TENSORFLOW_WHEELS = (
     "tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly",
@@ -59,6 +63,14 @@ class Patient:
     cgroup: CgroupState | None = field(default_factory=lambda: own_cgroup())
 
     @cached_property
+    def allowance(self) -> Allowance:
+        return own_allowance()
+
+    @cached_property
+    def gpus(self) -> Gpus:
+        return look(self.variables)
+
+    @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
         """What is installed, each once: the copy that an import would find."""
         return installed(self.interpreter.path)
@@ -94,15 +106,28 @@ class Patient:
 
     @cached_property
     def dynamics(self) -> Mapping[Path, Dynamic]:
-        """What the loader would obey in each of them; files that are no x86-64 libraries are left out."""
+        """What the loader would obey in each of them; what is no whole x86-64 library is left out."""
         found: dict[Path, Dynamic] = {}
         for path in self.native_files:
             try:
                 with Binary(path) as binary:
-                    found[path] = binary.dynamic
+                    if binary.is_whole:
+                        found[path] = binary.dynamic
             except (OSError, ElfError):
                 continue
         return found
+
+    @cached_property
+    def loading(self) -> Loading:
+        """What the loader would take for `import tensorflow`. Raises LoadingError."""
+        return imagine(self, self.variables)
+
+    @cached_property
+    def undisturbed_loading(self) -> Loading:
+        """The same without LD_LIBRARY_PATH and LD_PRELOAD."""
+        if not any(self.variables.get(name) for name in MISLEADING):
+            return self.loading
+        return imagine(self, {name: value for name, value in self.variables.items() if name not in MISLEADING})
 
 
 def meet(wishes: Wishes, variables: Mapping[str, str] | None = None) -> Patient:
@@ -134,7 +159,7 @@ def _collect(folder: str, found: list[Path]) -> None:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in ("include", "__pycache__"):
+                    if entry.name not in ("include", "__pycache__", ASIDE):
                         _collect(entry.path, found)
                 elif entry.name.endswith(".so") or ".so." in entry.name:
                     found.append(Path(entry.path))

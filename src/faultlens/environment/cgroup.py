@@ -4,11 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from faultlens.crash import CgroupState
+from faultlens.crash import CgroupState, Record
+from faultlens.environment.machine import kilobytes
 from faultlens.environment.procfs import read_fields, read_number, read_text
 
 UNLIMITED = 1 << 60  # v1 writes "no limit" as a number near 2**63
+
+
+class MemoryFiles(NamedTuple):
+    limit: str
+    used: str
+    swap: str
+    files: tuple[str, ...]  # counters of memory.stat: pages that are on a disk too
+
+
+V1 = MemoryFiles(
+    limit="memory.limit_in_bytes",
+    used="memory.usage_in_bytes",
+    swap="memory.memsw.limit_in_bytes",
+    files=("total_active_file", "total_inactive_file"),
+)
+V2 = MemoryFiles(
+    limit="memory.max",
+    used="memory.current",
+    swap="memory.swap.max",
+    files=("active_file", "inactive_file"),
+)
 
 
 def cgroup_of(pid: int | str = "self") -> Cgroup | None:
@@ -33,6 +56,18 @@ def cgroup_of(pid: int | str = "self") -> Cgroup | None:
     return Cgroup(version, memory, pids)
 
 
+class Room(Record, frozen=True):
+    """A limit that the processes of a group share, and how much of it they use."""
+
+    limit: int
+    used: int
+    where: str  # the file with the limit
+
+    @property
+    def left(self) -> int:
+        return self.limit - self.used
+
+
 class Cgroup:
     """The folders of one group; `state` reads them anew."""
 
@@ -49,6 +84,43 @@ class Cgroup:
     def memory_used(self) -> int | None:
         name = "memory.usage_in_bytes" if self.version == 1 else "memory.current"
         return read_number(self.memory / name) if self.memory else None
+
+    def memory_room(self) -> Room | None:
+        """Where least is left up the tree; what the kernel can drop or swap out does not count as used."""
+        rooms = _memory_rooms(self.memory, V1 if self.version == 1 else V2)
+        return min(rooms, key=lambda room: room.left, default=None)
+
+    def task_room(self) -> Room | None:
+        """Processes and threads."""
+        rooms = [
+            Room(limit=limit, used=read_number(level / "pids.current") or 0, where=str(level / "pids.max"))
+            for level in _upwards(self.pids)
+            if (limit := read_number(level / "pids.max")) is not None
+        ]
+        return min(rooms, key=lambda room: room.left, default=None)
+
+
+def _memory_rooms(folder: Path | None, names: MemoryFiles) -> Iterator[Room]:
+    for level in _upwards(folder):
+        limit = _limit(level / names.limit)
+        if limit is None:
+            continue
+        counters = read_fields(level / "memory.stat")
+        files = sum(int(counters[name]) for name in names.files if counters.get(name, "").isdigit())
+        used = read_number(level / names.used) or 0
+        swap, allowed = _swap_free(), _limit(level / names.swap)
+        if allowed is not None:  # v1 limits the sum of memory and swap
+            swap = min(swap, max(allowed - limit if names is V1 else allowed, 0))
+        yield Room(limit=limit + swap, used=max(used - files, 0), where=str(level / names.limit))
+
+
+def _limit(path: Path) -> int | None:
+    limit = read_number(path)
+    return limit if limit is not None and limit < UNLIMITED else None
+
+
+def _swap_free() -> int:
+    return kilobytes(read_fields("/proc/meminfo", ":").get("SwapFree")) or 0
 
 
 def _read_v1(path: str, memory: Path | None, pids: Path | None) -> CgroupState:

@@ -22,8 +22,10 @@ PT_LOAD = 1
 PT_NOTE = 4
 PF_X, PF_W, PF_R = 1, 2, 4
 PN_XNUM = 0xFFFF  # the true count of program headers is in sh_info of section 0
+SHT_PROGBITS = 1
 SHT_SYMTAB = 2
 SHT_DYNSYM = 11
+SHF_EXECINSTR = 4
 NT_GNU_BUILD_ID = 3
 
 MAX_HEADERS = 1 << 20

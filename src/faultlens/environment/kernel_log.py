@@ -31,6 +31,12 @@ def kernel_log_lines(pids: Collection[int], since: float) -> tuple[str, ...] | N
     return tuple(lines[-MAX_LINES:])
 
 
+def lines_with(text: str) -> tuple[str, ...] | None:
+    """All lines since the machine was started that have this text in them; None when the log may not be read."""
+    records = _read_log()
+    return None if records is None else tuple(line for _, line in records if text in line)
+
+
 def _read_log() -> list[tuple[int, str]] | None:
     try:
         descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
+from faultlens.clues.cpu import emulator_named
 from faultlens.crash import MachineState
 from faultlens.environment.procfs import read_fields, read_text
 
@@ -24,6 +25,14 @@ def machine_state() -> MachineState:
         kernel=platform.release(),
         distribution=read_fields("/etc/os-release", "=").get("PRETTY_NAME", "").strip('"') or None,
     )
+
+
+def own_emulator() -> str | None:
+    """What stands in for the CPU where we run ourselves: /proc/cpuinfo then tells of another CPU."""
+    try:  # qemu-user answers for /proc/self/exe with the program, but lets this one through
+        return emulator_named(os.readlink("/proc/thread-self/exe"))
+    except OSError:
+        return None
 
 
 def kilobytes(text: str | None) -> int | None:

@@ -36,10 +36,16 @@ def known_crashes(op: str, version: str) -> tuple[Known, ...]:
     return tuple(_published(wanted, release)) + tuple(_tried(wanted, release))
 
 
-def _published(op: str, release: tuple[int, ...]) -> Iterator[Known]:
+def all_known_crashes(version: str) -> tuple[Known, ...]:
+    """What is known to crash in this release, in any op."""
+    release = _release(version)
+    return () if release is None else tuple(_published(None, release)) + tuple(_tried(None, release))
+
+
+def _published(op: str | None, release: tuple[int, ...]) -> Iterator[Known]:
     table = _table("advisories.json")
     for row in table["advisories"]:
-        if op not in map(_unversioned, row["ops"]):
+        if op is not None and op not in map(_unversioned, row["ops"]):
             continue
         for first, fixed in row["affected"]:
             if (_release(first) or (0,)) <= release < (_release(fixed) or (0,)):
@@ -47,9 +53,9 @@ def _published(op: str, release: tuple[int, ...]) -> Iterator[Known]:
                 yield Known(row["id"], tuple(row["ops"]), effects, fixed, ADVISORIES + row["ghsa"], table["source"])
 
 
-def _tried(op: str, release: tuple[int, ...]) -> Iterator[Known]:
+def _tried(op: str | None, release: tuple[int, ...]) -> Iterator[Known]:
     for row in _table("tried.json"):
-        if op != _unversioned(row["op"]):
+        if op is not None and op != _unversioned(row["op"]):
             continue
         tried = sorted((_release(version) or (0,), version, ending) for version, ending in row["tried"].items())
         nearest = [ending for number, _, ending in tried if number[:2] <= release[:2]][-1:]

@@ -10,6 +10,7 @@ from faultlens.clues.addresses import mapping_at
 from faultlens.clues.frames import short_function
 from faultlens.clues.last_words import abort_reason
 from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
+from faultlens.knowledge.cpu_features import lacking
 from faultlens.report.quantities import count, size
 from faultlens.safe_text import one_line
 
@@ -47,22 +48,6 @@ _OTHER_SIGNALS = {
 
 # Instructions that compilers and programs use to stop on purpose, by the first bytes of their code.
 _TRAPS = {"0f0b": "ud2", "0fb9": "ud1", "0fff": "ud0", "cc": "int3", "f1": "int1"}
-
-# CPUID features as the disassembler names them, and their flag in /proc/cpuinfo.
-# A feature that is not here is never said to be lacking.
-CPU_FLAGS = {
-    "SSE3": "pni", "SSSE3": "ssse3", "SSE4_1": "sse4_1", "SSE4_2": "sse4_2", "SSE4A": "sse4a",
-    "POPCNT": "popcnt", "LZCNT": "abm", "BMI1": "bmi1", "BMI2": "bmi2", "ADX": "adx", "MOVBE": "movbe",
-    "AES": "aes", "PCLMULQDQ": "pclmulqdq", "VAES": "vaes", "VPCLMULQDQ": "vpclmulqdq", "SHA": "sha_ni",
-    "GFNI": "gfni", "RDRAND": "rdrand", "RDSEED": "rdseed", "F16C": "f16c", "FMA": "fma", "FMA4": "fma4",
-    "XOP": "xop", "AVX": "avx", "AVX2": "avx2", "AVX_VNNI": "avx_vnni", "AVX_IFMA": "avx_ifma",
-    "AVX512F": "avx512f", "AVX512CD": "avx512cd", "AVX512DQ": "avx512dq", "AVX512BW": "avx512bw",
-    "AVX512VL": "avx512vl", "AVX512_IFMA": "avx512ifma", "AVX512_VBMI": "avx512vbmi",
-    "AVX512_VBMI2": "avx512_vbmi2", "AVX512_VNNI": "avx512_vnni", "AVX512_BITALG": "avx512_bitalg",
-    "AVX512_VPOPCNTDQ": "avx512_vpopcntdq", "AVX512_BF16": "avx512_bf16", "AVX512_FP16": "avx512_fp16",
-    "AVX512_VP2INTERSECT": "avx512_vp2intersect", "AMX_TILE": "amx_tile", "AMX_INT8": "amx_int8",
-    "AMX_BF16": "amx_bf16", "AMX_FP16": "amx_fp16",
-}  # fmt: skip
 
 
 def fault_in_words(fault: Fault, crash: Crash) -> str:
@@ -332,11 +317,9 @@ def _illegal_instruction(fault: Fault, crash: Crash) -> str:
         return trap
     shown = f"the instruction {instruction.text}" if instruction.text else "the instruction"
     flags = crash.machine.cpu_flags if crash.machine else ()
-    features = [feature for feature in instruction.cpu_features if feature in CPU_FLAGS]
-    lacking = [feature for feature in features if flags and CPU_FLAGS[feature] not in flags]
-    if lacking:
-        return f"{shown} needs {' and '.join(lacking)}, which this CPU lacks"
-    if features and not flags:
+    if flags and (missing := lacking(instruction.cpu_features, flags)):
+        return f"{shown} needs {' and '.join(missing)}, which this CPU lacks"
+    if not flags and (features := lacking(instruction.cpu_features, ())):
         return f"illegal instruction: {shown} needs {' and '.join(features)}"
     return f"illegal instruction: {instruction.text or instruction.code}"
 

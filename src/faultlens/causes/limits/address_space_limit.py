@@ -9,11 +9,11 @@ from faultlens.clues.limits import (
     address_space,
     failed_allocation,
     failed_thread,
-    in_words,
     requested_bytes,
     threads_refused,
 )
 from faultlens.diagnosis import Evidence
+from faultlens.sizes import in_words
 
 NEARLY_USED = 0.85  # of the limit: what was refused need not be small
 _SETS_LIMIT = r"\bRLIMIT_AS\b"

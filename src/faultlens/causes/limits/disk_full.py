@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.limits import in_words
 from faultlens.clues.storage import FullMapping, full_mapping, no_space_message, writes_files
 from faultlens.diagnosis import Evidence
+from faultlens.sizes import in_words
 
 
 class DiskFull(Cause):

@@ -5,9 +5,10 @@ from itertools import pairwise
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.limits import in_words, oom_kills
+from faultlens.clues.limits import oom_kills
 from faultlens.clues.senders import ended_by
 from faultlens.crash import Crash
+from faultlens.sizes import in_words
 
 _KILLED = re.compile(r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rss:(?P<kilobytes>\d+)kB")
 # What a parent says when a worker of its pool has vanished.

@@ -5,11 +5,12 @@ import re
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.clues.case import Case
-from faultlens.clues.limits import address_space, failed_allocation, in_words, requested_bytes
+from faultlens.clues.limits import address_space, failed_allocation, requested_bytes
 from faultlens.clues.messages import line_saying
 from faultlens.clues.owners import first_owned
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
+from faultlens.sizes import in_words
 
 # Containers that refuse a size which no machine has, in the words of libstdc++ and abseil.
 _ABSURD = re.compile(

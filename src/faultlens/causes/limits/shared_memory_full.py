@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.limits import in_words
 from faultlens.clues.storage import full_mapping, no_space_message
+from faultlens.sizes import in_words
 
 
 class SharedMemoryFull(Cause):

@@ -5,11 +5,11 @@ import re
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
 from faultlens.clues.frames import short_function
-from faultlens.clues.limits import in_words
 from faultlens.clues.messages import line_saying
 from faultlens.clues.recursion import repeated
 from faultlens.clues.stacks import has_small_stack, stack_bytes
 from faultlens.diagnosis import Fix
+from faultlens.sizes import in_words
 
 # Python's own words when its guard against recursion failed.
 _GIVEN_UP = re.compile(r"Fatal Python error: .*(?:[Ss]tack overflow|RecursiveCall)|Cannot recover from stack overflow")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.limits import in_words
 from faultlens.clues.stacks import SETS_SIZE, has_small_stack, stack_bytes
+from faultlens.sizes import in_words
 
 
 class ThreadStackTooSmall(Cause):

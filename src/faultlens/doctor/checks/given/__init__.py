@@ -1,0 +1,1 @@
+"""What the user names: custom ops and saved models."""

@@ -1,0 +1,1 @@
+"""What the machine, the container and the user's limits allow."""

@@ -1,0 +1,1 @@
+"""Native libraries: which files the loader would take, and whether they fit each other."""

@@ -1,0 +1,1 @@
+"""Packages: do TensorFlow and what it is built on fit each other?"""

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import os
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from faultlens.doctor.check import Check, fix
+from faultlens.doctor.distributions import Distribution, in_folder
+from faultlens.doctor.imports import would_import
+from faultlens.doctor.installed_files import File, inspect, native_files
+from faultlens.doctor.patient import TENSORFLOW_WHEELS, Patient
+from faultlens.doctor.replacement import pip, reinstalled, set_aside
+from faultlens.doctor.requirements import needed_by
+from faultlens.finding import Examination, Finding, Repair
+
+
+class Package(NamedTuple):
+    distribution: Distribution
+    files: tuple[File, ...]  # its native ones
+
+    @property
+    def is_whole(self) -> bool:
+        return all(file.state in ("whole", "stripped") for file in self.files)
+
+
+class Installation(Check):
+    """
+    Whether what the metadata say is what lies in the folders: several TensorFlows that write into one folder, two
+    releases of one package in one folder, native files that are missing, cut off, or from another release, folders
+    that a removal left behind.
+
+    Sizes are compared with the RECORD of each wheel (`--deep` compares SHA-256 sums). Packages without a RECORD (conda,
+    Debian, editable installs) are left alone, stripped libraries too. Folders such as `~ensorflow`, which pip leaves
+    when it is interrupted, are a detail: nothing imports them.
+    """
+
+    name = "installation"
+    looks_at = "several TensorFlows in one folder, half-removed packages, missing or damaged native files"
+    position = 28
+    causes = ("wrong-library-loaded", "python-exception")
+
+    def examine(self, patient: Patient) -> Examination:
+        folders = [Path(entry) for entry in dict.fromkeys(patient.interpreter.path)]
+        found = [
+            each for folder in folders for each in sorted(in_folder(folder), key=lambda each: (each.key, each.version))
+        ]
+        packages = [look(each, deep=patient.wishes.deep) for each in found]
+        if not packages:
+            return self.skipped("no packages are installed")
+        twice = same_name(packages)
+        shared = sharing_tensorflow(packages)
+        spoken_for = [package for group in (*twice, *shared) for package in group]
+        findings = [
+            *(finding for group in twice for finding in self._twice(patient, group)),
+            *(finding for group in shared for finding in self._shared(patient, group)),
+            *self._damaged(patient, [package for package in packages if package not in spoken_for]),
+            *self._remnant(patient),
+        ]
+        count = sum(len(package.files) for package in packages)
+        summary = f"{count} native files of {len(packages)} packages are there and whole"
+        changed = [file for package in packages for file in package.files if file.state in ("stripped", "other")]
+        details = [f"{file.listed.path}: {file.state}, {file.why}" for file in changed]
+        details += [f"{place}: left behind by pip, nothing imports it" for place in left_behind(folders)]
+        return self.judged(findings, summary, details)
+
+    def _twice(self, patient: Patient, group: tuple[Package, ...]) -> Iterator[Finding]:
+        """Two releases of one package in one folder."""
+        name, versions = group[0].distribution.key, " and ".join(each.distribution.version for each in group)
+        present = [package for package in group if package.is_whole and package.files]
+        if len(present) == 1:
+            stale = tuple(each.distribution.metadata for each in group if each is not present[0])
+            kept = present[0].distribution.version
+            yield self.warning(
+                f"{name} {versions} are both recorded in one folder; the files are those of {kept}",
+                [(f"{place.name} is there", str(place)) for place in (*stale, present[0].distribution.metadata)],
+                (fix("move the metadata of the other aside", f"mv {stale[0]} {stale[0]}.old"),),
+                repair=set_aside(stale),
+            )
+        elif any(file.state in ("missing", "damaged", "other") for package in group for file in package.files):
+            yield self.error(
+                f"{name}: files of {versions} are mixed in one folder",
+                [(f"{each.distribution.version}: {_count(each)}", str(each.distribution.metadata)) for each in group],
+                (fix(f"remove both and install {name} once more", _again(patient, group[-1].distribution)),),
+            )
+
+    def _shared(self, patient: Patient, group: tuple[Package, ...]) -> Iterator[Finding]:
+        """Several wheels that write the folder `tensorflow`."""
+        named = " and ".join(f"{each.distribution.key} {each.distribution.version}" for each in group)
+        evidence = [
+            (f"{each.distribution.key} {each.distribution.version}: {_count(each)}", str(each.distribution.metadata))
+            for each in group
+        ]
+        whole = [each for each in group if each.is_whole]
+        kept = (whole or list(group))[-1].distribution
+        others = [each.distribution for each in group if each.distribution is not kept]
+        # Removing one takes files of the other with it, so the one that is kept is installed anew.
+        commands = (
+            pip(patient, "uninstall", "--yes", *(other.key for other in others)),
+            pip(patient, "install", "--no-deps", "--force-reinstall", f"{kept.key}=={kept.version}"),
+        )
+        undo = tuple(pip(patient, "install", "--no-deps", f"{other.key}=={other.version}") for other in others)
+        cure = fix(f"keep {kept.key} {kept.version} only", " && ".join(map(shlex.join, commands)))
+        repair = Repair(commands=commands, undo=undo)
+        if not whole:
+            yield self.error(f"{named} overwrote each other's files", evidence, (cure,), repair=repair)
+        elif len({each.distribution.version for each in group}) > 1:
+            title = f"{named} share a folder: the libraries are those of {kept.version}, removing one breaks the other"
+            yield self.warning(title, evidence, (cure,), repair=repair)
+
+    def _damaged(self, patient: Patient, packages: Iterable[Package]) -> Iterator[Finding]:
+        needed = needed_by(patient.tensorflow.distribution, patient) if patient.tensorflow else frozenset()
+        for package in packages:
+            owner = package.distribution
+            damaged = [file for file in package.files if file.state == "damaged"]
+            missing = [file for file in package.files if file.state == "missing"]
+            if missing and len(missing) < len(package.files) and owner.key not in needed:
+                missing = []  # slimmed on purpose, as far as anyone can tell
+            if not damaged and not missing:
+                continue
+            cure = reinstalled(patient, owner, tuple(file.listed.path for file in damaged))
+            tell = self.error if owner.key in needed and (damaged or _vital(missing)) else self.warning
+            bad = sorted(damaged or missing, key=lambda file: not _vital([file]))
+            what = "is damaged" if damaged else "is missing"
+            more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+            yield tell(
+                f"{owner.key} {owner.version}: {bad[0].listed.path.name} {what}{more}",
+                [(f"{file.listed.path.name}: {file.why}", str(file.listed.path)) for file in bad[:4]],
+                (cure.fix,),
+                repair=cure.repair,
+            )
+
+    def _remnant(self, patient: Patient) -> Iterator[Finding]:
+        """A folder without `__init__.py`: the import succeeds, and the module is empty."""
+        for name in ("tensorflow", "numpy"):
+            found = would_import(name, patient.interpreter.path)
+            if found is not None and found.kind == "namespace" and _has_files(found.place):
+                brought = [each for each in in_folder(found.entry) if each.key in (name, *TENSORFLOW_WHEELS)]
+                owner = next((each for each in brought if name == "tensorflow" or each.key == name), None)
+                again = reinstalled(patient, owner) if owner else None
+                command = f"{patient.interpreter.pip} install --force-reinstall {name}"
+                yield self.error(
+                    f"{found.place} has no __init__.py: the rest of a removed or half-installed package",
+                    [(f"`import {name}` gives an empty module", str(found.place))],
+                    (again.fix if again else fix(f"install {name} once more", command),),
+                    repair=again.repair if again else None,
+                )
+
+
+def look(distribution: Distribution, *, deep: bool = False) -> Package:
+    return Package(distribution, tuple(inspect(listed, deep=deep) for listed in native_files(distribution)))
+
+
+def same_name(packages: Iterable[Package]) -> list[tuple[Package, ...]]:
+    """Packages that are recorded more than once in one folder."""
+    found: dict[tuple[Path, str], list[Package]] = defaultdict(list)
+    for package in packages:
+        found[package.distribution.folder, package.distribution.key].append(package)
+    return [tuple(group) for group in found.values() if len({each.distribution.version for each in group}) > 1]
+
+
+def sharing_tensorflow(packages: Iterable[Package]) -> list[tuple[Package, ...]]:
+    """Different wheels whose RECORDs list the same `tensorflow/__init__.py`."""
+    found: dict[Path, list[Package]] = defaultdict(list)
+    for package in packages:
+        distribution = package.distribution
+        if distribution.key in TENSORFLOW_WHEELS and "\ntensorflow/__init__.py," in f"\n{distribution.record}":
+            found[distribution.folder].append(package)
+    return [tuple(group) for group in found.values() if len({each.distribution.key for each in group}) > 1]
+
+
+def left_behind(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.startswith("~"))
+        except OSError:
+            continue
+        yield from (folder / name for name in names)
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def _vital(files: Iterable[File]) -> bool:
+    """Libraries that every import of TensorFlow loads; others may have been left out on purpose."""
+    vital = (
+        "libtensorflow_framework.so",
+        "libtensorflow_cc.so",
+        "_pywrap_tensorflow",
+        "_multiarray_umath",
+        "_ml_dtypes",
+    )
+    return any(file.listed.path.name.startswith(vital) for file in files)
+
+
+def _count(package: Package) -> str:
+    good = sum(file.state in ("whole", "stripped") for file in package.files)
+    return f"{good} of {len(package.files)} native files are as it brought them"
+
+
+def _again(patient: Patient, package: Distribution) -> str:
+    remove = pip(patient, "uninstall", "--yes", package.key)  # one at a time: pip removes the first it finds
+    install = pip(patient, "install", "--no-deps", f"{package.key}=={package.version}")
+    return " && ".join(map(shlex.join, (remove, remove, install)))

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from faultlens.doctor.check import Check, fix
+from faultlens.doctor.distributions import normal
+from faultlens.doctor.imports import Module, would_import
+from faultlens.doctor.patient import Patient, TensorFlow
+from faultlens.doctor.replacement import replacement, set_aside, without
+from faultlens.doctor.requirements import admits, demand, demands, provider
+from faultlens.finding import Examination, Finding
+
+# What `import tensorflow` itself imports, by the name of the package that brings it. Tried on 2.15 and 2.21 by taking
+# away one at a time; without the others it declares (keras, libclang, tensorboard, grpcio, h5py, …) the import works.
+IMPORTED = {
+    "absl-py": "absl",
+    "astunparse": "astunparse",
+    "flatbuffers": "flatbuffers",
+    "gast": "gast",
+    "ml-dtypes": "ml_dtypes",
+    "numpy": "numpy",
+    "opt-einsum": "opt_einsum",
+    "packaging": "packaging",
+    "protobuf": "google/protobuf",
+    "requests": "requests",
+    "six": "six",
+    "termcolor": "termcolor",
+    "typing-extensions": "typing_extensions",
+    "wrapt": "wrapt",
+}
+# The extra in which packages say which TensorFlow they were made for. Whether their native code can be loaded is seen
+# by the check of custom ops, from symbols; what they declare is a detail here.
+COMPANIONS = {"tensorflow-text": "", "tensorflow-io": "tensorflow", "tensorflow-addons": "tensorflow"}
+# TensorFlow Probability is Python only, and refuses a TensorFlow that is too old or has no tf-keras beside it.
+PROBABILITY, ITS_EXTRA = "tensorflow-probability", "tf"
+# Keras 3 fails before TensorFlow 2.15 (tried: 2.12, 2.14), Keras 2 from 2.16 on (tried: 2.16, 2.17, 2.21).
+# Keras 2 that is too new for an old TensorFlow; other neighbours worked (2.13 with 2.14, 2.14 with 2.12 and 2.15).
+FAILING = {(2, 12): ((2, 13), (2, 14), (2, 15)), (2, 13): ((2, 15),)}
+NAMES = ("tensorflow", "keras", "numpy")  # a file of this name beside the program hides the package
+LEGACY = "TF_USE_LEGACY_KERAS"
+_CPYTHON = re.compile(r"^cp(\d)(\d+)$")
+
+
+class TensorFlowPackage(Check):
+    """
+    Which TensorFlow `import tensorflow` would find, for which Python it was built, and whether the packages that its
+    import needs are there and fit.
+
+    Only what was seen to fail is a finding. A requirement that is merely broken in the metadata is a detail: TensorFlow
+    2.15 works with Keras 3 and with protobuf 6, although it asks for neither.
+    """
+
+    name = "tensorflow"
+    looks_at = "the TensorFlow an import would find, its Python, its Keras, what its import needs"
+    position = 20
+    causes = ("python-exception",)
+
+    def examine(self, patient: Patient) -> Examination:
+        found = would_import("tensorflow", patient.interpreter.path)
+        tensorflow = patient.tensorflow
+        if found is None:
+            return self.skipped(f"TensorFlow is not installed in {patient.interpreter.prefix}")
+        if found.kind == "namespace":
+            return self.skipped(f"{found.place} is not a whole package: see the check `installation`")
+        hidden = list(self._hidden(patient, found))
+        if tensorflow is None:
+            return self.judged(hidden, f"found in {found.place}, without metadata that tell its version")
+        version = patient.interpreter.version
+        findings = [
+            *hidden,
+            *self._wrong_python(patient, tensorflow),
+            *self._missing(patient, tensorflow),
+            *self._keras(patient, tensorflow),
+            *self._probability(patient, tensorflow),
+        ]
+        python = f"Python {version[0]}.{version[1]}" if version else "this Python"
+        summary = f"{tensorflow.distribution.key} {tensorflow.version} for {python}, {_with_keras(patient)}"
+        return self.judged(findings, summary, [f"found in {tensorflow.folder}", *broken(patient, tensorflow)])
+
+    def _hidden(self, patient: Patient, found: Module) -> Iterator[Finding]:
+        """Something else of that name comes first."""
+        tensorflow = patient.tensorflow
+        behind = would_import("tensorflow", _after(patient.interpreter.path, found.entry))
+        if found.kind == "module" or (behind and behind.kind == "package" and not _is_tensorflow(found.place)):
+            real = tensorflow.folder if tensorflow and tensorflow.folder != found.place else behind and behind.place
+            yield self.error(
+                f"`import tensorflow` finds {found.place}, which is not TensorFlow",
+                [(f"{found.place} comes first", "search path")]
+                + ([(f"TensorFlow is in {real}", "search path")] if real else []),
+                (fix("rename it, or take its folder off PYTHONPATH", _rename(found.place)),),
+                repair=set_aside((found.place,)),
+            )
+        for name in NAMES:
+            beside = would_import(name, [patient.directory])
+            if beside is None or beside.kind == "namespace" or str(patient.directory) in patient.interpreter.path:
+                continue
+            yield self.warning(
+                f"a program in {patient.directory} imports {beside.place.name} there instead of {name}",
+                [(f"{beside.place} is beside the program", "working directory")],
+                (fix("rename it", _rename(beside.place)),),
+                repair=set_aside((beside.place,)),
+            )
+
+    def _wrong_python(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+        version = patient.interpreter.version
+        built_for = other_python(tensorflow.distribution.tags, version)
+        if version and built_for:
+            package = tensorflow.distribution
+            command = without(patient, package.folder)
+            cure = fix(f"take {package.folder} off PYTHONPATH", command) if command else None
+            again = f"{patient.interpreter.pip} install --force-reinstall {package.key}"
+            yield self.error(
+                f"{package.key} {package.version} was built for Python {built_for}, this is {version[0]}.{version[1]}",
+                [
+                    (f"its wheel is tagged {', '.join(package.tags)}", str(package.metadata / "WHEEL")),
+                    (f"Python {'.'.join(map(str, version))}", patient.interpreter.executable),
+                ],
+                (*([cure] if cure else []), fix("install TensorFlow for this Python", again)),
+            )
+
+    def _missing(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+        for requirement in demands(tensorflow.distribution, patient.interpreter):
+            name = normal(requirement.name)
+            module = IMPORTED.get(name)
+            if module is None or patient.distribution(name) or would_import(module, patient.interpreter.path):
+                continue
+            cure = replacement(patient, name, str(requirement.specifier))
+            yield self.error(
+                f"{name} is not installed, and `import tensorflow` needs it",
+                [(f"TensorFlow {tensorflow.version} requires {requirement}", str(tensorflow.distribution.metadata))],
+                (cure.fix,),
+                repair=cure.repair,
+            )
+
+    def _keras(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+        keras, tf_keras = patient.distribution("keras"), patient.distribution("tf-keras")
+        legacy = patient.variables.get(LEGACY, "").lower() in ("1", "true")
+        if keras is None and would_import("keras", patient.interpreter.path):
+            return  # there, but of unknown version
+        said = keras_conflict(
+            tensorflow.version, keras.version if keras else None, legacy=legacy, tf_keras=tf_keras is not None
+        )
+        if said is None:
+            return
+        release = ".".join(tensorflow.version.split(".")[:2])
+        asked = demand(tensorflow.distribution, "keras", patient.interpreter)
+        if legacy:
+            cure = replacement(patient, "tf-keras", f"=={release}.*")
+        else:
+            cure = replacement(patient, "keras", str(asked.specifier) if asked else f"=={release}.*")
+        yield self.error(
+            f"TensorFlow {tensorflow.version} with {said}",
+            [
+                (f"keras {keras.version}" if keras else "keras is not installed", str(keras.metadata) if keras else ""),
+                (f"TensorFlow {tensorflow.version} requires {asked}", str(tensorflow.distribution.metadata)),
+                *([(f"{LEGACY}={patient.variables[LEGACY]}", "environment")] if legacy else []),
+            ],
+            (cure.fix, *([fix("or use Keras 3", f"unset {LEGACY}")] if legacy else [])),
+            repair=cure.repair,
+        )
+
+    def _probability(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+        package = patient.distribution(PROBABILITY)
+        for requirement in demands(package, patient.interpreter, ITS_EXTRA) if package else ():
+            name = normal(requirement.name)
+            present = provider(patient, name)
+            if package is None or name not in ("tensorflow", "tf-keras"):
+                continue
+            if present is not None and (name != "tensorflow" or admits(requirement, present.version)):
+                continue
+            release = ".".join(tensorflow.version.split(".")[:2])
+            cure = replacement(patient, "tf-keras", f"=={release}.*") if present is None else None
+            older = f"{patient.interpreter.pip} install --no-deps '{PROBABILITY}<{package.version}'"
+            yield self.warning(
+                f"`import tensorflow_probability` fails: it needs {name}{requirement.specifier}",
+                [
+                    (f"{PROBABILITY} {package.version} requires {requirement}", str(package.metadata)),
+                    (f"{name} {present.version}" if present else f"{name} is not installed", "packages"),
+                ],
+                (cure.fix if cure else fix(f"install an older {PROBABILITY}", older, safe=False),),
+                repair=cure.repair if cure else None,
+            )
+
+
+def other_python(tags: Iterable[str], version: tuple[int, ...] | None) -> str | None:
+    """ "3.11" where the wheel's tags fit that Python only, and this is another."""
+    pythons = []
+    for tag in tags:
+        interpreter, _, rest = tag.partition("-")
+        match = _CPYTHON.match(interpreter)
+        if match is None or rest.startswith("abi3"):
+            return None  # it fits several
+        pythons.append((int(match[1]), int(match[2])))
+    if not pythons or version is None or version[:2] in pythons:
+        return None
+    return " or ".join(f"{major}.{minor}" for major, minor in sorted(set(pythons)))
+
+
+def keras_conflict(tensorflow: str, keras: str | None, *, legacy: bool, tf_keras: bool) -> str | None:
+    """How the pair fails; None for those that work, whatever they declare."""
+    try:
+        major, minor = Version(tensorflow).release[:2]
+        installed = Version(keras).release[:2] if keras is not None else None
+    except (InvalidVersion, ValueError):  # not two numbers
+        return None
+    release = (major, minor)
+    if legacy:
+        missing = release >= (2, 15) and not tf_keras
+        return f"{LEGACY}, but without tf-keras: `tf.keras` raises ImportError" if missing else None
+    if installed is None:
+        return None  # `import tensorflow` works without Keras (tried on 2.12 to 2.21)
+    needs_3, needs_2 = release >= (2, 16), release < (2, 15)
+    if (needs_3 and installed < (3, 0)) or (needs_2 and installed >= (3, 0)) or installed in FAILING.get(release, ()):
+        return f"Keras {keras}: `tf.keras` fails"
+    return None
+
+
+def broken(patient: Patient, tensorflow: TensorFlow) -> list[str]:
+    """Requirements that do not hold, as `pip check` would list them for TensorFlow and what was made for it."""
+    found = []
+    for requirement in demands(tensorflow.distribution, patient.interpreter):
+        package = provider(patient, normal(requirement.name))
+        if package is not None and not admits(requirement, package.version):
+            found.append(f"it asks for {requirement.name}{requirement.specifier}, {package.version} is installed")
+        elif package is None:
+            found.append(f"it asks for {requirement.name}{requirement.specifier}, which is not installed")
+    for name, extra in COMPANIONS.items():
+        companion = patient.distribution(name)
+        for requirement in demands(companion, patient.interpreter, extra) if companion else ():
+            if companion and requirement.name == "tensorflow" and not admits(requirement, tensorflow.version):
+                found.append(f"{name} {companion.version} asks for {requirement.name}{requirement.specifier}")
+    return found
+
+
+def _with_keras(patient: Patient) -> str:
+    keras = patient.distribution("keras")
+    return f"with Keras {keras.version}" if keras else "without Keras"
+
+
+def _is_tensorflow(folder: Path) -> bool:
+    return (folder / "python").is_dir() and (folder / "core").is_dir()
+
+
+def _after(path: Iterable[str], entry: Path) -> list[str]:
+    entries = list(path)
+    return entries[entries.index(str(entry)) + 1 :] if str(entry) in entries else []
+
+
+def _rename(place: Path) -> str:
+    return f"mv {place} {place.with_name('my_' + place.name)}"

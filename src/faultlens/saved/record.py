@@ -1,0 +1,32 @@
+"""What is known of a saved model after reading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["SavedModel", "Keras archive", "HDF5 file", "checkpoint", "TensorFlow Lite model"]
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A fact that makes loading fail."""
+
+    file: Path
+    what: str  # "ends at byte 812, its header says 70120"
+
+
+@dataclass(frozen=True)
+class Saved:
+    path: Path
+    kind: Kind
+    files: int  # how many it is made of
+    size: int  # bytes of all of them
+    weights: int = 0  # bytes of the variables, where the format tells
+    largest: int = 0  # bytes of the largest variable
+    writers: tuple[tuple[str, str], ...] = ()  # ("TensorFlow", "2.21.0"), …
+    min_consumer: int = 0  # the oldest GraphDef version that may read it
+    damages: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+    checked: bool = False  # every checksum that it carries was compared

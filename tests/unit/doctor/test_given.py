@@ -1,0 +1,237 @@
+"""What is said of custom ops and saved models, over facts that were made up or recorded."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
+
+from faultlens.crash import CgroupState, MachineState
+from faultlens.doctor.checks.given.custom_op import CustomOp
+from faultlens.doctor.checks.given.model import BEFORE, Model
+from faultlens.doctor.interpreter import Interpreter
+from faultlens.doctor.op_library import Interface, Loading, OpLibrary, read_op
+from faultlens.doctor.patient import Patient, Wishes
+from faultlens.environment.binary import Binary
+from faultlens.environment.loader import Fault
+from faultlens.errors import FaultlensError
+from faultlens.finding import Finding
+from faultlens.sizes import GIB
+
+PYTHON = Interpreter(executable="/venv/bin/python", version=(3, 11, 7), prefix="/venv", base_prefix="/usr", path=())
+INSTALLED = Interface("2.21.0", Path("/venv/tensorflow"), "lts_20250814", 1)
+# Recorded: names that real ops lacked.
+OLD_STRINGS = ("_ZN10tensorflow12OpDefBuilder5InputESs", "_ZN10tensorflow12OpDefBuilder6OutputESs")
+OTHER_ABSL = (
+    "_ZN10tensorflow12OpDefBuilder10SetShapeFnESt8functionIFN4absl12lts_202308026StatusE"
+    "PNS_15shape_inference16InferenceContextEEE",
+)
+GONE = ("_ZN3tsl8internal15LogMessageFatalC1EPKci", "_ZN3tsl8internal15LogMessageFatalD1Ev")
+
+
+def op(path: str = "libmy_op.so", absl: tuple[str, ...] = ("lts_20250814",), needed: tuple[str, ...] = ()) -> OpLibrary:
+    return OpLibrary(Path(path), needed, (), absl, True)
+
+
+def judged(loading: Loading, installed: Interface = INSTALLED, **variables: str) -> list[Finding]:
+    return list(CustomOp()._judge(loading, installed, Patient(PYTHON, variables=variables)))
+
+
+# -------------------------------------------------------------------------------------------------- custom ops
+
+
+def test_an_op_that_lacks_nothing_is_fine() -> None:
+    assert judged(Loading(op())) == []
+
+
+def test_the_other_cxx11_abi_is_named_both_ways() -> None:
+    (finding,) = judged(Loading(op(), missing=OLD_STRINGS))
+    assert finding.title == "libmy_op.so was built with _GLIBCXX_USE_CXX11_ABI=0, TensorFlow 2.21.0 with 1"
+    new = ("_ZN10tensorflow12OpDefBuilder5InputENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",)
+    (finding,) = judged(Loading(op(), missing=new), INSTALLED._replace(version="2.8.0", cxx11=0))
+    assert finding.title == "libmy_op.so was built with _GLIBCXX_USE_CXX11_ABI=1, TensorFlow 2.8.0 with 0"
+    assert "-D_GLIBCXX_USE_CXX11_ABI=0" in finding.fixes[0].command
+
+
+def test_the_release_is_told_by_abseil() -> None:
+    (finding,) = judged(Loading(op(absl=("lts_20230802",)), missing=OTHER_ABSL))
+    assert finding.severity == "error"
+    assert finding.title == (
+        "libmy_op.so was built for TensorFlow 2.16 to 2.19 (absl lts_20230802); the installed 2.21.0 has lts_20250814"
+    )
+    assert finding.causes == ("custom-op-abi-mismatch",)
+    assert ("TensorFlow 2.21.0 has absl lts_20250814", "libtensorflow_framework.so.2") in [
+        (each.fact, each.source) for each in finding.evidence
+    ]
+
+
+def test_functions_that_are_gone_are_named() -> None:
+    (finding,) = judged(Loading(op(), missing=GONE))
+    assert finding.title == (
+        "libmy_op.so was built for another TensorFlow: 2.21.0 has no "
+        "tsl::internal::LogMessageFatal::LogMessageFatal(char const*, int) (and 1 more)"
+    )
+
+
+def test_an_op_that_forgot_to_link() -> None:
+    (finding,) = judged(Loading(op(), missing=("TF_NewOperation",), elsewhere=("TF_NewOperation",)))
+    assert finding.title == "libmy_op.so uses TF_NewOperation, and is not linked with libtensorflow_cc.so.2"
+    assert finding.fixes[0].command.endswith("-l:libtensorflow_cc.so.2")
+
+
+def test_an_op_for_cuda_on_a_tensorflow_without() -> None:
+    (finding,) = judged(Loading(op(), missing=("__cudaRegisterFatBinary",)))
+    assert finding.title == "libmy_op.so needs the CUDA runtime, which TensorFlow 2.21.0 does not bring"
+
+
+def test_libraries_that_are_not_found() -> None:
+    fault = Fault("missing", "/x/libmy_op.so", "libcudart.so.12")
+    (finding,) = judged(Loading(op(), faults=(fault,)))
+    assert finding.title == "libmy_op.so cannot be loaded: libmy_op.so needs libcudart.so.12, which is not found"
+    fault = Fault("version", "/x/libmy_op.so", "libstdc++.so.6", ("GLIBCXX_3.4.32",), "/usr/lib/libstdc++.so.6")
+    (finding,) = judged(Loading(op(), faults=(fault,)))
+    assert "needs GLIBCXX_3.4.32 of libstdc++.so.6, which /usr/lib/libstdc++.so.6 lacks" in finding.title
+
+
+def test_a_sanitizer_must_be_preloaded() -> None:
+    asked = Loading(op(needed=("libasan.so.8",)))
+    (finding,) = judged(asked)
+    assert finding.title == "libmy_op.so was built with AddressSanitizer, whose runtime is not preloaded"
+    assert judged(asked, LD_PRELOAD="/usr/lib/libasan.so.8 /usr/lib/libstdc++.so.6") == []
+
+
+def test_the_command_finds_the_source_beside_the_library(tmp_path: Path) -> None:
+    (tmp_path / "my_op.cc").touch()
+    (finding,) = judged(Loading(op(str(tmp_path / "libmy_op.so")), missing=GONE))
+    words = shlex.split(finding.fixes[0].command)
+    assert words[:5] == ["g++", "-shared", "-fPIC", "-O2", str(tmp_path / "my_op.cc")]
+    assert "-I/venv/tensorflow/include" in words and "-l:libtensorflow_framework.so.2" in words
+
+
+def test_of_a_package_only_the_names_of_tensorflow_count() -> None:
+    check, patient = CustomOp(), Patient(PYTHON)
+    harmless = [Loading(op(), missing=("__cudaRegisterFatBinary", "ffmpeg_open"))]
+    assert list(check._judge_package("tensorflow_addons", harmless, INSTALLED, patient)) == []
+    broken = [Loading(op(absl=("lts_20230802",)), missing=OTHER_ABSL), *harmless]
+    (finding,) = check._judge_package("tensorflow_text", broken, INSTALLED, patient)
+    assert finding.title.startswith("tensorflow_text was built for TensorFlow 2.16 to 2.19")
+    assert finding.evidence[0].fact == "1 of its 2 libraries would not be loaded"
+    assert finding.fixes[0].command.endswith("install --upgrade 'tensorflow-text==2.21.*'")
+    (finding,) = check._judge_package("tensorflow_io", broken, INSTALLED, patient)
+    assert finding.severity == "warning"
+
+
+def test_ops_that_are_not_there_or_no_libraries(tmp_path: Path) -> None:
+    check = CustomOp()
+    with pytest.raises(FaultlensError, match="There is no file"):
+        check.examine(Patient(PYTHON, Wishes(ops=(tmp_path / "gone.so",))))
+    text = tmp_path / "text.so"
+    text.write_text("not ELF")
+    _, (finding, other) = check._read([text, tmp_path])
+    assert finding.title == "text.so cannot be loaded: it does not begin with the ELF magic"
+    assert other.title.endswith("Is a directory") or "cannot be loaded" in other.title
+    assert check.examine(Patient(PYTHON)).summary == "none given (--op)"
+
+
+def test_what_a_library_imports_is_read_without_the_rest() -> None:
+    with open("/proc/self/maps") as maps:
+        libraries = {words[5] for line in maps if len(words := line.split()) > 5 and ".so" in words[5]}
+    assert libraries
+    for path in libraries:
+        with Binary(path) as binary:
+            symbols = list(binary.symbols())
+            assert {each.name for each in binary.imports()} == {each.name for each in symbols if not each.defined}
+            wants = read_op(Path(path)).wants
+            assert set(wants) <= {each.name for each in symbols if not each.defined}
+
+
+# ------------------------------------------------------------------------------------------------- saved models
+
+
+def patient(*models: Path, memory: int = 64 * GIB, limit: int | None = None, deep: bool = False) -> Patient:
+    return Patient(
+        PYTHON,
+        Wishes(models=models, deep=deep),
+        machine=MachineState(memory_available=memory),
+        cgroup=CgroupState(version=2, path="/sys/fs/cgroup/job", memory_limit=limit),
+    )
+
+
+def test_without_a_model_there_is_nothing_to_see(tmp_path: Path) -> None:
+    assert Model().examine(patient()).summary == "none given (--model)"
+    with pytest.raises(FaultlensError, match="no saved model"):
+        Model().examine(patient(tmp_path / "nothing"))
+
+
+def test_whole_models_are_fine(tmp_path: Path) -> None:
+    archive = tmp_path / "model.keras"
+    archive.write_bytes(keras_archive())
+    seen = Model().examine(patient(archive))
+    assert (seen.mark, seen.summary) == (
+        "ok",
+        "model.keras: Keras archive, whole, 4.5 KiB, written by Keras 3.15.1, checksums right",
+    )
+    write_saved_model(tmp_path / "saved")
+    both = Model().examine(patient(archive, tmp_path / "saved"))
+    assert both.mark == "ok"
+    assert both.summary.startswith("2 saved models are whole")
+    assert "saved: written by TensorFlow 2.21.0" in both.details
+
+
+def test_a_damaged_model_cannot_be_loaded(tmp_path: Path) -> None:
+    archive = tmp_path / "model.keras"
+    archive.write_bytes(keras_archive()[:3000])
+    seen = Model().examine(patient(archive))
+    assert seen.mark == "error"
+    assert seen.summary == (
+        "model.keras cannot be loaded: it is cut off: the directory at the end of the archive is missing"
+    )
+    (finding,) = seen.findings
+    assert finding.causes == ("corrupt-saved-model",)
+    assert finding.fixes[0].command == f"ls -lt {tmp_path}"
+
+
+def test_a_model_that_may_not_be_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.keras")
+    (finding,) = Model().examine(patient(tmp_path / "model.keras")).findings
+    assert "is not a regular file" in finding.title
+
+
+def test_a_model_that_is_too_large_for_the_memory(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "ck", bytes(1 << 20))
+    (tmp_path / "large.h5").write_bytes(hdf5())
+    os.truncate(tmp_path / "large.h5", 3 * GIB)
+    enough, tight = patient(tmp_path / "large.h5", limit=8 * GIB), patient(tmp_path / "large.h5", limit=4 * GIB)
+    assert Model().examine(enough).mark == "ok"
+    (finding,) = Model().examine(tight).findings
+    assert finding.severity == "warning"
+    assert finding.title == "loading large.h5 needs about 6.8 GiB, the control group allows 4 GiB"
+    assert finding.causes == ("out-of-memory-kill",)
+    (finding,) = Model().examine(patient(tmp_path / "large.h5", memory=5 * GIB)).findings
+    assert finding.title == "loading large.h5 needs about 6.8 GiB, 5 GiB are available"
+    # Too little for TensorFlow itself is another check's business.
+    assert Model().examine(patient(tmp_path / "ck", limit=BEFORE // 2)).mark == "ok"
+
+
+def test_a_graph_for_a_newer_tensorflow(tmp_path: Path) -> None:
+    site = tmp_path / "lib/python3.11/site-packages"
+    header = site / "tensorflow/include/tensorflow/core/public/version.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define TF_GRAPH_DEF_VERSION_MIN_PRODUCER 0\n#define TF_GRAPH_DEF_VERSION 2474  // Updated\n")
+    (site / "tensorflow_cpu-2.21.0.dist-info").mkdir()
+    (site / "tensorflow/__init__.py").touch()
+    seen = replace(
+        patient(tmp_path / "m"),
+        interpreter=PYTHON.__class__(
+            executable="/venv/bin/python", version=(3, 11, 7), prefix="/venv", base_prefix="/usr", path=(str(site),)
+        ),
+    )
+    write_saved_model(tmp_path / "m", "2.40.0", min_consumer=2475)
+    (finding,) = Model().examine(seen).findings
+    assert finding.title == "m was written for a newer TensorFlow than the installed 2.21.0"
+    write_saved_model(tmp_path / "m", "2.40.0", min_consumer=2474)
+    assert Model().examine(seen).findings == ()

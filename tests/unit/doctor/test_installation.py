@@ -1,0 +1,174 @@
+"""What the metadata say against what lies in the folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from made_environment import install, patient, site_packages, tensorflow
+
+from faultlens.doctor.checks.packages.installation import Installation
+from faultlens.doctor.checks.packages.tensorflow import TensorFlowPackage
+from faultlens.doctor.installed_files import State, inspect, native_files
+from faultlens.finding import Examination
+
+LIBRARY = Path(msgspec._core.__file__).read_bytes()
+NAME = "tensorflow/python/_pywrap_tensorflow_internal.so"
+
+
+def _examine(tmp_path: Path, *, deep: bool = False) -> Examination:
+    return Installation().examine(patient(tmp_path, deep=deep))
+
+
+def _tensorflow(folder: Path, name: str = "tensorflow-cpu", version: str = "2.21.0", more: bytes = b"") -> Path:
+    files = {"tensorflow/__init__.py": b"", NAME: LIBRARY + more, "tensorflow/lite/small.so": LIBRARY + more}
+    return install(folder, name, version, files=files)
+
+
+def test_whole(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    seen = _examine(tmp_path)
+    assert (seen.mark, seen.summary) == ("ok", "2 native files of 1 packages are there and whole")
+
+
+def test_nothing_installed(tmp_path: Path) -> None:
+    assert _examine(tmp_path).mark == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("content", "state"),
+    [
+        (LIBRARY, "whole"),
+        (LIBRARY[: len(LIBRARY) // 2], "damaged"),
+        (LIBRARY[:10], "damaged"),
+        (b"", "damaged"),
+        (b"\0" * 4096, "damaged"),
+        (LIBRARY + b"patched", "other"),
+        (None, "missing"),
+    ],
+)
+def test_a_native_file(tmp_path: Path, content: bytes | None, state: State) -> None:
+    _tensorflow(site_packages(tmp_path))
+    place = site_packages(tmp_path) / NAME
+    if content is None:
+        place.unlink()
+    else:
+        place.write_bytes(content)
+    environment = patient(tmp_path)
+    found = {file.listed.path: file.state for file in map(inspect, native_files(environment.distributions[0]))}
+    assert found[place] == state
+    assert Installation().examine(environment).mark == ("error" if state in ("damaged", "missing") else "ok")
+
+
+def test_a_changed_file_is_found_by_its_sum(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    assert _examine(tmp_path, deep=True).mark == "ok"
+    (site_packages(tmp_path) / NAME).write_bytes(LIBRARY[:-1] + b"?")
+    assert _examine(tmp_path).mark == "ok"
+    assert _examine(tmp_path, deep=True).mark == "error"
+
+
+def test_what_is_not_loaded_by_every_import_is_a_warning(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    (site_packages(tmp_path) / "tensorflow/lite/small.so").unlink()
+    assert _examine(tmp_path).mark == "warning"
+
+
+def test_a_package_that_was_slimmed_on_purpose(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    install(own, "frames", "1.0", files={"frames/a.so": LIBRARY, "frames/tests/b.so": LIBRARY})
+    (own / "frames/tests/b.so").unlink()
+    assert _examine(tmp_path).mark == "ok"
+
+
+def test_without_a_record_nothing_is_claimed(tmp_path: Path) -> None:
+    metadata = _tensorflow(site_packages(tmp_path))
+    (metadata / "RECORD").unlink()
+    (site_packages(tmp_path) / NAME).unlink()
+    assert _examine(tmp_path).mark == "ok"
+
+
+def test_the_damaged_file_is_kept_aside(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    place = site_packages(tmp_path) / NAME
+    place.write_bytes(LIBRARY[:5000])
+    (finding,) = _examine(tmp_path).findings
+    assert finding.repair is not None
+    assert finding.repair.commands[-1][-1] == "tensorflow-cpu==2.21.0"
+    assert finding.repair.undo == (("mv", "-T", str(place.parent / ".faultlens-aside" / place.name), str(place)),)
+
+
+def test_two_flavours_of_one_release_are_no_finding(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    _tensorflow(own, "tensorflow")
+    _tensorflow(own, "tensorflow-cpu")
+    assert _examine(tmp_path).mark == "ok"
+
+
+def test_two_releases_in_one_folder(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    _tensorflow(own, "tensorflow", "2.15.1", more=b"another size")
+    _tensorflow(own, "tensorflow-cpu", "2.21.0")
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "warning"
+    assert "tensorflow 2.15.1 and tensorflow-cpu 2.21.0" in finding.title
+    assert "those of 2.21.0" in finding.title
+    assert finding.repair is not None
+    assert finding.repair.commands[0][-1] == "tensorflow"
+    assert finding.repair.commands[1][-1] == "tensorflow-cpu==2.21.0"
+
+
+def test_files_of_two_releases_are_mixed(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    _tensorflow(own, "tensorflow", "2.15.1", more=b"another size")
+    _tensorflow(own, "tensorflow-cpu", "2.21.0")
+    (own / NAME).write_bytes(LIBRARY + b"another size")
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "error"
+    assert "overwrote each other" in finding.title
+
+
+def test_a_wheel_that_only_asks_for_another_shares_nothing(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    install(own, "tensorflow", "2.15.1", requires=["tensorflow-intel==2.15.1"])
+    _tensorflow(own, "tensorflow-intel", "2.15.1")
+    assert _examine(tmp_path).mark == "ok"
+
+
+def test_metadata_of_two_releases(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    stale = install(own, "numpy", "1.26.4", files={"numpy/__init__.py": b"", "numpy/_core.so": LIBRARY + b"older"})
+    install(own, "numpy", "2.4.6", files={"numpy/_core.so": LIBRARY})
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "warning"
+    assert finding.title.endswith("the files are those of 2.4.6")
+    assert finding.repair is not None
+    assert str(stale) in finding.repair.commands[1]
+
+
+def test_a_folder_without_init(tmp_path: Path) -> None:
+    metadata = tensorflow(site_packages(tmp_path))
+    (site_packages(tmp_path) / "tensorflow/__init__.py").unlink()
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "error"
+    assert "no __init__.py" in finding.title
+    assert "--force-reinstall" in finding.fixes[0].command
+    assert metadata.exists()
+    assert TensorFlowPackage().examine(patient(tmp_path)).mark == "skipped"
+
+
+def test_what_pip_left_behind_is_a_detail(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    (site_packages(tmp_path) / "~ensorflow").mkdir()
+    seen = _examine(tmp_path)
+    assert seen.mark == "ok"
+    assert any("~ensorflow" in line for line in seen.details)
+
+
+def test_a_damaged_record(tmp_path: Path) -> None:
+    metadata = _tensorflow(site_packages(tmp_path))
+    (metadata / "RECORD").write_bytes(
+        b'\xff\xfe,,,\n"a,b.so",x,-1\n.so,,99999999999999999999\n,,\n/etc/x.so,sha256=,\n'
+    )
+    assert _examine(tmp_path, deep=True).mark in ("ok", "warning", "error")
