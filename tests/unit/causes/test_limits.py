@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.clues.limits import in_words, requested_bytes
+from faultlens.clues.limits import requested_bytes
 from faultlens.crash import Crash, Limit, Outcome, Output
 from faultlens.diagnose import diagnose
+from faultlens.sizes import in_words
 
 
 def ruled_out(crash: Crash) -> set[str]:
