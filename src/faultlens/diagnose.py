@@ -61,9 +61,11 @@ def _supported(cause: Cause, found: Finding, foreseen: Sequence[finding.Finding]
         return found
     proven = any(each.severity == "error" for each in about_it)
     strength = min(found.strength + FORESEEN, max(PROVEN, found.strength)) if proven else found.strength
-    fixes = {fix.title: fix for fix in (*(fix for each in about_it for fix in each.fixes), *found.fixes)}
+    # The same advice twice: the doctor's has the command.
+    fixes = {fix.title: fix for fix in (*found.fixes, *(fix for each in about_it for fix in each.fixes))}
+    first = tuple(fixes.pop(fix.title) for each in about_it for fix in each.fixes if fix.title in fixes)
     return replace(
-        found, strength=strength, evidence=(*found.evidence, *map(_told, about_it)), fixes=tuple(fixes.values())
+        found, strength=strength, evidence=(*found.evidence, *map(_told, about_it)), fixes=(*first, *fixes.values())
     )
 
 
