@@ -87,7 +87,7 @@ def _without_preload() -> dict[str, str]:
         variables[PRELOAD] = variables.pop(SET_ASIDE)
     elif variables.get(PRELOAD) and sys.argv[1:2] == ["doctor"]:
         variables[SET_ASIDE] = variables.pop(PRELOAD)
-        os.execve(sys.executable, [sys.executable, "-m", "faultlens", *sys.argv[1:]], variables)
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], variables)
     return variables
 
 

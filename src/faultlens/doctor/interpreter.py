@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import errno
-import json
 import re
 import shutil
 import subprocess
@@ -15,14 +15,14 @@ from faultlens.crash import Record
 from faultlens.environment.procfs import read_fields
 from faultlens.errors import FaultlensError
 
-SECONDS = 20.0
+SECONDS = 10.0
 # No process, descriptor or memory left: what the doctor is here to tell, and no fault of the interpreter.
 _OUR_TROUBLE = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-# `-c` puts the current folder first, as a script puts its own; nothing but the core of Python is imported.
+# `-c` puts the current folder first, as a script puts its own: nothing may be imported that could be found there.
 _QUESTION = """
 import sys
-import json
-print(json.dumps([list(sys.version_info[:3]), sys.executable, sys.prefix, sys.base_prefix, sys.path[1:]]))
+base = getattr(sys, "base_prefix", sys.prefix)
+print(repr([list(sys.version_info[:3]), sys.executable, sys.prefix, base, sys.path[1:]]))
 """
 
 
@@ -63,7 +63,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
     except subprocess.TimeoutExpired:
         return _from_folders(executable, f"it gave no answer within {SECONDS:.0f} s")
     try:
-        version, own, prefix, base, path = json.loads(done.stdout.splitlines()[-1])
+        version, own, prefix, base, path = ast.literal_eval(done.stdout.decode().splitlines()[-1])
         return Interpreter(
             executable=str(own or executable),
             version=tuple(map(int, version)),
@@ -71,7 +71,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
             base_prefix=str(base),
             path=tuple(map(str, path)),
         )
-    except (IndexError, ValueError, TypeError):
+    except (IndexError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         ending = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
         return _from_folders(executable, f"it ended with {ending}" + (f": {said}" if said else ""))
@@ -115,6 +115,8 @@ def _from_folders(executable: str, problem: str) -> Interpreter:
         match = re.search(r"/python(3\.\d+)/", str(folders[0]))
         version = match[1] if match else None
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
+    if not numbers:
+        raise FaultlensError(f"{executable} is no Python: {problem}.", "Name a Python or a virtual environment.")
     return Interpreter(
         executable=executable,
         version=numbers or None,

@@ -116,6 +116,8 @@ def _closing(checkup: Checkup, verbose: bool) -> Sequence[str]:
         lines = [f"{count(errors, 'error')}, {count(warnings, 'warning')}."]
     if any(finding.repair for finding in findings):
         lines.append("`faultlens doctor --fix` can repair it; `--dry-run` shows how.")
+    if checkup.tensorflow is None:
+        lines.append("TensorFlow is not installed here; `--python` names another environment.")
     if not verbose:
         deep = "" if checkup.deep else "; `--deep` reads whole libraries"
         lines.append(f"`-v` tells what each check saw{deep}.")

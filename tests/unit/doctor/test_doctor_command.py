@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from faultlens.cli import main, output
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.doctor import checks, examine
 from faultlens.doctor.check import Check, fix
+from faultlens.doctor.checks.packages.python import Python
 from faultlens.doctor.patient import Patient, Wishes, meet
 from faultlens.errors import FaultlensError
 from faultlens.finding import Checkup, Examination, Finding, Repair
@@ -213,3 +215,41 @@ def test_our_own_python_is_asked() -> None:
     assert patient.interpreter.prefix == sys.prefix
     assert patient.distribution("msgspec") is not None
     assert msgspec.__file__.rpartition("/")[0] in {str(path.parent) for path in patient.native_files}
+
+
+def test_a_program_that_is_no_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--python", "/bin/ls"]) == 2
+    assert "ls is no Python: " in capsys.readouterr().err
+
+
+def test_a_python_that_dies_is_a_finding(tmp_path: Path) -> None:
+    dead = tmp_path / "bin" / "python"
+    dead.parent.mkdir()
+    dead.write_text("#!/bin/sh\nexit 3\n")
+    dead.chmod(0o755)
+    (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    found = Python().examine(meet(Wishes(python=str(tmp_path))))
+    assert found.mark == "error"
+    assert found.summary == "Python itself does not start: it ended with exit status 3"
+
+
+def test_files_that_hide_the_standard_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "random.py").touch()
+    (tmp_path / "train.py").touch()
+    (tmp_path / "code").mkdir()  # a folder without __init__.py hides nothing
+    monkeypatch.chdir(tmp_path)
+    found = Python().examine(meet(Wishes(python=sys.executable)))
+    assert found.mark == "warning"
+    assert found.findings[0].fixes[0].command == f"cd {tmp_path} && mv random.py my_random.py"
+    program = "import random, sys; sys.exit(not hasattr(random, 'Random'))"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 1
+    subprocess.run(found.findings[0].fixes[0].command, shell=True, check=True)
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    assert Python().examine(meet(Wishes(python=sys.executable))).mark == "ok"
+
+
+def test_we_do_not_take_the_users_modules_for_ours(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('the wrong random')")
+    done = subprocess.run([sys.executable, "-m", "faultlens", "doctor", "python"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 1
+    assert b"random.py" in done.stdout
