@@ -72,9 +72,9 @@ def evidence(*facts: tuple[str, str] | Evidence | None) -> tuple[Evidence, ...]:
     )
 
 
-def safe(title: str, detail: str = "") -> Fix:
+def safe(title: str, detail: str = "", command: str = "") -> Fix:
     """A fix that can be applied without much thought."""
-    return Fix(title=title, detail=detail, grade="safe")
+    return Fix(title=title, detail=detail, grade="safe", command=command)
 
 
 def consider(title: str, detail: str = "") -> Fix:

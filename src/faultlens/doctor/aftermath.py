@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from faultlens.capture.agent import LIBRARY
@@ -11,7 +11,7 @@ from faultlens.crash import Crash
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
 from faultlens.doctor.interpreter import find_interpreter
-from faultlens.doctor.patient import Patient
+from faultlens.doctor.patient import Patient, Wishes
 from faultlens.errors import FaultlensError
 from faultlens.finding import Finding
 from faultlens.redaction import HIDDEN
@@ -42,7 +42,14 @@ def patient_of(crash: Crash) -> Patient | None:
         return None
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
     facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
-    return Patient(interpreter, variables=variables, directory=directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+    wishes = Wishes(models=tuple(_models(crash)))
+    return Patient(interpreter, wishes, variables, directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+
+
+def _models(crash: Crash) -> Iterator[Path]:
+    """Saved models that it had mapped."""
+    paths = (Path(state.path) for state in crash.files if state.path.endswith(".tflite"))
+    return (path for path in paths if path.exists())
 
 
 def _python(crash: Crash) -> str | None:

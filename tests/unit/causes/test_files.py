@@ -19,6 +19,7 @@ from faultlens.diagnose import diagnose
         ("data_tfrecord_corrupt", "corrupt-input"),
         ("corrupt_checkpoint", "corrupt-saved-model"),
         ("bad_weights_h5_cut", "corrupt-saved-model"),
+        ("damaged_tflite", "corrupt-saved-model"),
     ],
 )
 def test_named_first(name: str, cause: str) -> None:

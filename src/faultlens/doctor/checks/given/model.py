@@ -89,8 +89,10 @@ class Model(Check):
                 [(one_line(_said(each, saved), 240), str(each.file)) for each in saved.damages[:4]],
                 [
                     fix(
-                        "load an earlier save: what is lost cannot be repaired",
+                        "load an earlier save",
                         f"ls -lt {shlex.quote(str(saved.path.absolute().parent))}",
+                        "the damaged file cannot be repaired",
+                        safe=False,
                     )
                 ],
                 causes=("corrupt-saved-model",),
