@@ -1,4 +1,4 @@
-"""Draws a report as it looks in a terminal: `python tools/picture.py REPORT OUT.svg [-v] [--width N]`."""
+"""Draws a report or a check-up as it looks in a terminal: `python tools/picture.py JSON OUT.svg [-v] [--width N]`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import io
 import re
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from faultlens import reportfile
-from faultlens.report import terminal
+from faultlens.finding import Checkup
+from faultlens.report import checkup, terminal
 from faultlens.reporting import renewed
 
 CALM = TerminalTheme(
@@ -35,8 +37,12 @@ def main() -> None:
     console = Console(
         file=io.StringIO(), record=True, width=options.width, force_terminal=True, color_system="truecolor"
     )
-    report = renewed(reportfile.read(options.report))
-    terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
+    data = options.report.read_bytes()
+    if b'"examinations"' in data:
+        checkup.render(msgspec.json.decode(data, type=Checkup), console=console, verbose=options.verbose)
+    else:
+        report = renewed(reportfile.read(options.report))
+        terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
     drawn = console.export_svg(title=options.title, theme=CALM)
     # Rich names fonts on the network; a picture must do with those that are there.
     options.picture.write_text(re.sub(r"@font-face\s*{[^}]*}\s*|<!--.*?-->\s*", "", drawn, flags=re.S))
