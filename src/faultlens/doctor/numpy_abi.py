@@ -7,6 +7,9 @@ The C code that `import_array()` becomes is copied from NumPy's headers into eve
 - headers of NumPy 2 try `numpy._core._multiarray_umath` first and work with both, down to the oldest NumPy the module
   was built for, which stands in the message they would print: "(NumPy 1.23)".
 
+A module may ask for more than the C API: `numpy.exceptions` came with NumPy 1.25 (ml_dtypes 0.6 takes ComplexWarning from
+it when it is imported, and says in its header that NumPy 1.23 is enough: AttributeError, measured with NumPy 1.24).
+
 pybind11 brings its own: before 2.12 it imports `numpy.core.multiarray`. That still works with NumPy 2, but sizes of
 items read as 0 (measured with pybind11 2.11.1 and NumPy 2.4).
 """
@@ -29,6 +32,9 @@ _IMPORT_ARRAY = b"_ARRAY_API is NULL pointer"
 _OF_NUMPY_2 = b"numpy._core._multiarray_umath\0"
 _OF_OLD_PYBIND11 = b"numpy.core.multiarray\0"
 _NEEDS = b"compiled against NumPy C-API version 0x%x (NumPy "
+# Texts of a module that looks up `numpy.exceptions.ComplexWarning`; of 900 modules only those that need it have all.
+_EXCEPTIONS = (b"\0exceptions\0", b"\0ComplexWarning\0")
+_HAS_EXCEPTIONS = "1.25"
 _VERSION = re.compile(rb"(\d+\.\d+)")
 
 
@@ -63,7 +69,10 @@ def _look(path: Path, binary: Binary) -> NumpyUse | None:
     built_for = 2 if binary.find_constant(_OF_NUMPY_2) >= 0 else 1
     message = binary.find_constant(_NEEDS)
     match = _VERSION.match(binary.read(message + len(_NEEDS), 8)) if message >= 0 else None
-    return NumpyUse(path, built_for, match[1].decode() if match else None, old)
+    needs = match[1].decode() if match else None
+    if all(binary.find_constant(text) >= 0 for text in _EXCEPTIONS):
+        needs = max(needs or _HAS_EXCEPTIONS, _HAS_EXCEPTIONS, key=_minor)
+    return NumpyUse(path, built_for, needs, old)
 
 
 def misfit(use: NumpyUse, numpy: str) -> str | None:
@@ -76,7 +85,7 @@ def misfit(use: NumpyUse, numpy: str) -> str | None:
         return "was built for NumPy 1"
     # Releases of NumPy raise the number of the C API with the minor version only.
     if use.needs is not None and (installed.major, installed.minor) < _minor(use.needs):
-        return f"was built for NumPy {use.needs} or newer"
+        return f"needs NumPy {use.needs} or newer"
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from faultlens.environment.gpus import Gpus, look
 from faultlens.environment.machine import machine_state
 
 ASIDE = ".faultlens-aside"  # where repairs put what was in the way
+PLUGINS = "tensorflow-plugins"  # whose libraries `import tensorflow` loads
 # The wheels that bring the package `tensorflow`.
 TENSORFLOW_WHEELS = (
     "tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly",
@@ -101,7 +102,7 @@ class Patient:
         found: list[Path] = []
         for entry in self.interpreter.path:
             if Path(entry).name in ("site-packages", "dist-packages"):
-                _collect(entry, found)
+                _collect(entry, found, is_used)
         return tuple(found)
 
     @cached_property
@@ -153,13 +154,24 @@ def _limit(soft: int, hard: int) -> Limit:
     )
 
 
-def _collect(folder: str, found: list[Path]) -> None:
-    """Headers and caches, which are most of the files, are not entered."""
+def is_used(name: str) -> bool:
+    """Whether something can be loaded from a folder of that name among the packages. Not from what pip left
+    (`~umpy`) or a user renamed (`numpy.old`): no import can name it. Libraries of wheels and plug-ins are not imported.
+    """
+    return name.isidentifier() or name.endswith((".libs", ".egg")) or name == PLUGINS
+
+
+def _is_code(name: str) -> bool:
+    """Headers and caches are most of the files."""
+    return name not in ("include", "__pycache__", ASIDE)
+
+
+def _collect(folder: str, found: list[Path], enters: Callable[[str], bool] = _is_code) -> None:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in ("include", "__pycache__", ASIDE):
+                    if enters(entry.name) and _is_code(entry.name):
                         _collect(entry.path, found)
                 elif entry.name.endswith(".so") or ".so." in entry.name:
                     found.append(Path(entry.path))
