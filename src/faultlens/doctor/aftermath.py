@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -12,9 +14,13 @@ from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
 from faultlens.doctor.interpreter import find_interpreter
 from faultlens.doctor.patient import Patient, Wishes
+from faultlens.environment.loader_variables import preload_entries
 from faultlens.errors import FaultlensError
 from faultlens.finding import Finding
 from faultlens.redaction import HIDDEN
+
+_INTERPRETER = re.compile(r"python[\d.]*$")
+_REFUSED = re.compile(r"(/[^\s:]+\.so[\w.]*): undefined symbol")
 
 
 def foreseen(crash: Crash, causes: Collection[str]) -> tuple[Finding, ...]:
@@ -42,8 +48,14 @@ def patient_of(crash: Crash) -> Patient | None:
         return None
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
     facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
-    wishes = Wishes(models=tuple(_models(crash)))
+    wishes = Wishes(ops=tuple(_refused(crash)), models=tuple(_models(crash)))
     return Patient(interpreter, wishes, variables, directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+
+
+def _refused(crash: Crash) -> set[Path]:
+    """Libraries that the loader said it cannot load."""
+    paths = map(Path, _REFUSED.findall(crash.output.stderr or ""))
+    return {path for path in paths if path.is_file()}
 
 
 def _models(crash: Crash) -> Iterator[Path]:
@@ -53,10 +65,12 @@ def _models(crash: Crash) -> Iterator[Path]:
 
 
 def _python(crash: Crash) -> str | None:
-    """The executable is the real file behind a virtual environment's link: the environment must be found first."""
+    """The executable is the real file behind a virtual environment's link: the environment must be found first.
+    Of a program that ended with an exception only the command is known."""
     python = crash.program.python
     if python is None:
-        return None
+        first = crash.program.command[0] if crash.program.command else ""
+        return shutil.which(first) if _INTERPRETER.match(Path(first).name) else None
     in_environment = Path(python.prefix) / "bin" / "python" if python.prefix else None
     if in_environment is not None and in_environment.exists():
         return str(in_environment)
@@ -64,11 +78,11 @@ def _python(crash: Crash) -> str | None:
 
 
 def _variables(crash: Crash) -> dict[str, str]:
-    """Those the program had; where a value was redacted, ours, which it inherited."""
+    """Those the program had; where they were redacted or not read, ours, which it inherited."""
     variables = {
         name: os.environ.get(name, "") if value == HIDDEN else value
-        for name, value in crash.program.environment.items()
+        for name, value in (crash.program.environment or os.environ).items()
         if not name.startswith("FAULTLENS_")
     }
-    preloaded = [path for path in variables.pop("LD_PRELOAD", "").split(":") if path and path != str(LIBRARY)]
+    preloaded = [path for path in preload_entries(variables.pop("LD_PRELOAD", "")) if path != str(LIBRARY)]
     return variables | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})
