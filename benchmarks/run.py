@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import checkup
-import core
+import core_file
 import death
 import diagnosis
 import kernels
@@ -41,7 +41,7 @@ BENCHMARKS = {
     "output": output.run,
     "throws": throws.run,
     "death": death.run,
-    "core": core.run,
+    "core": core_file.run,
     "supervisor": supervisor.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,

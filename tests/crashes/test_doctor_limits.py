@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,10 @@ model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)]
 model.compile("adam", "mse")
 model.fit(numpy.zeros((64, 4), "f"), numpy.zeros((64, 1), "f"), epochs=2, verbose=0)
 print("trained")
+"""
+SAVES = """
+import sys, tensorflow as tf
+tf.keras.Sequential([tf.keras.layers.Input((1000,)), tf.keras.layers.Dense(1000)]).save(f"{sys.argv[1]}/saved.keras")
 """
 INTERLEAVES = """
 import sys, tensorflow as tf
@@ -89,6 +94,14 @@ def foresees(prefix: Sequence[str], check: str, mark: str, words: str) -> None:
 # ------------------------------------------------------------------------------------ resource limits
 
 
+def test_the_doctor_itself_needs_few_descriptors() -> None:
+    """The interpreter cannot be asked then, which is no fault of it; the rest is looked at as ever."""
+    tight = ["prlimit", "--nofile=6"]
+    foresees(tight, "python", "skipped", "no process could be started")
+    foresees(tight, "open-files", "warning", "RLIMIT_NOFILE (ulimit -n) is 6")
+    assert doctor(tight, "installation") == doctor(["prlimit", "--nofile=8"], "installation")
+
+
 class TestResourceLimits:
     pytestmark = needs_tensorflow
 
@@ -110,6 +123,17 @@ class TestResourceLimits:
         foresees(tight, "open-files", "warning", "reads 16 files at once")
         status, words = ending(tight, INTERLEAVES, str(tmp_path))
         assert status != 0, words
+
+    def test_too_little_cpu_time_to_import(self) -> None:
+        tight = ["prlimit", "--cpu=1"]
+        foresees(tight, "cpu-time", "error", "RLIMIT_CPU (ulimit -t) is 1 s")
+        assert ending(tight, "import tensorflow")[0] == -signal.SIGKILL
+
+    def test_files_that_may_not_grow(self, tmp_path: Path) -> None:
+        tight = ["prlimit", "--fsize=1000000"]
+        foresees(tight, "storage", "warning", "RLIMIT_FSIZE (ulimit -f) is 977 KiB")
+        status, words = ending(tight, SAVES, str(tmp_path))
+        assert (status, words) == (1, "OSError: [Errno 27] File too large")
 
     @needs_root
     def test_too_few_threads_of_the_user(self) -> None:

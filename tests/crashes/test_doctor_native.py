@@ -249,6 +249,27 @@ def test_a_sanitizer_without_libstdcxx(tmp_path: Path) -> None:
     assert python(code, LD_PRELOAD=value, ASAN_OPTIONS="detect_leaks=0").returncode == 0
 
 
+def test_an_allocator_by_halves(tmp_path: Path) -> None:
+    uses = "import ctypes; c = ctypes.CDLL(None); c.aligned_alloc.restype = ctypes.c_void_p; "
+    uses += "c.free(ctypes.c_void_p(c.aligned_alloc(64, 128)))"
+    own = "static char heap[4096] __attribute__((aligned(64)));\n"
+    half = build(
+        tmp_path / "libhalf.so", own + "void *aligned_alloc(unsigned long a, unsigned long size) { return heap; }"
+    )
+    (found,) = doctor(LD_PRELOAD=str(half))["preload"]["findings"]
+    assert (found["severity"], found["causes"]) == ("warning", ["allocator-mismatch"])
+    assert python(uses, LD_PRELOAD=str(half)).returncode < 0
+    passes_on = """
+    #include <dlfcn.h>
+    #include <stdlib.h>
+    typedef void *gives(size_t, size_t);
+    void *aligned_alloc(size_t a, size_t size) { return ((gives *) dlsym(RTLD_NEXT, "aligned_alloc"))(a, size); }
+    """
+    wrapper = build(tmp_path / "libwrapper.so", passes_on, "-D_GNU_SOURCE")
+    assert doctor(LD_PRELOAD=str(wrapper))["preload"]["mark"] == "ok"
+    assert python(uses, LD_PRELOAD=str(wrapper)).returncode == 0
+
+
 # ------------------------------------------------------------------------------------------- missing, and twice
 
 

@@ -99,7 +99,7 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         cpu=arguments.cpu,
         ops=_paths(arguments.op, "Name the library that tf.load_op_library would load."),
         models=_paths(arguments.model, "Name a SavedModel folder, a .keras or .h5 file, or a checkpoint.", prefix=True),
-        folders=_paths(arguments.save_to, "Name a folder that exists."),
+        folders=tuple(map(Path, arguments.save_to)),  # may not be there yet
         deep=arguments.deep,
     )
 

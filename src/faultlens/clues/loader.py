@@ -8,6 +8,7 @@ from collections import defaultdict
 from faultlens.clues.case import Case
 from faultlens.clues.owners import is_runtime
 from faultlens.crash import Crash
+from faultlens.loader_variables import preload_entries, search_entries
 
 _VERSION = re.compile(r"\.so(?:\.[\d.]+)?$|\.cpython-[^.]*\.so$|\.abi3\.so$")
 _AGENT = "libfaultlens_agent"
@@ -24,12 +25,12 @@ def preloaded(crash: Crash) -> tuple[str, ...]:
     """Libraries that LD_PRELOAD forces in front of all others, without those that are made for it."""
     value = crash.program.environment.get("LD_PRELOAD", "")
     ignored = "cannot be preloaded" in (crash.output.stderr or "")
-    paths = [path for path in re.split(r"[: ]", value) if path and _AGENT not in path and not ignored]
+    paths = [path for path in preload_entries(value) if _AGENT not in path and not ignored]
     return tuple(path for path in paths if not _MEANT_TO_BE_PRELOADED.search(path) and not is_runtime(path))
 
 
 def search_path(crash: Crash) -> tuple[str, ...]:
-    return tuple(filter(None, crash.program.environment.get("LD_LIBRARY_PATH", "").split(":")))
+    return tuple(filter(None, search_entries(crash.program.environment.get("LD_LIBRARY_PATH", ""))))
 
 
 def copies(crash: Crash) -> dict[str, tuple[str, ...]]:

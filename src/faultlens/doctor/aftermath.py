@@ -14,9 +14,9 @@ from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
 from faultlens.doctor.interpreter import find_interpreter
 from faultlens.doctor.patient import Patient, Wishes
-from faultlens.environment.loader_variables import preload_entries
 from faultlens.errors import FaultlensError
 from faultlens.finding import Finding
+from faultlens.loader_variables import preload_entries
 from faultlens.redaction import HIDDEN
 
 _INTERPRETER = re.compile(r"python[\d.]*$")

@@ -32,6 +32,14 @@ def would_import(name: str, path: Iterable[str | Path]) -> Module | None:
     return namespace
 
 
+def hidden_folders(files: Iterable[Path], path: Iterable[str | Path]) -> set[Path]:
+    """Folders of packages, among those the files are in, of which another copy comes first on the path."""
+    entries = [Path(entry) for entry in path]
+    tops = {entry / file.relative_to(entry).parts[0] for file in files for entry in entries if entry in file.parents}
+    first = {name: would_import(name, entries) for name in {top.name for top in tops}}
+    return {top for top in tops if (found := first[top.name]) and found.kind == "package" and found.place != top}
+
+
 def _module_file(folder: Path, name: str) -> Path | None:
     for suffix in (".so", ".abi3.so", ".py", ".pyc"):
         if (file := folder / f"{name}{suffix}").is_file():

@@ -1,7 +1,8 @@
-"""Whether the native files of a package are those that its wheel brought."""
+"""Whether the files of a package are those that its wheel brought."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -35,6 +36,31 @@ def native_files(package: Distribution) -> Iterator[Listed]:
             name = name.strip('"')
             if name.endswith(".so") or ".so." in name.rpartition("/")[2]:
                 yield Listed(package.folder / name, int(size) if size.isdecimal() else None, digest)
+
+
+class Sources(NamedTuple):
+    """Python files that a wheel brought."""
+
+    total: int
+    changed: tuple[Path, ...]  # without those that are missing
+
+
+def sources(package: Distribution, top: str, *, deep: bool = False) -> Sources:
+    """Those in its folder `top`, by their sizes; by their sums too when there is time."""
+    total, changed = 0, []
+    for line in package.record.splitlines():
+        if ".py," not in line or not line.startswith(top):
+            continue
+        name, digest, size = line.rsplit(",", 2)
+        place = f"{package.folder}/{name}"
+        try:
+            differs = size.isdecimal() and os.stat(place).st_size != int(size)
+        except OSError:
+            continue
+        total += 1
+        if differs or (deep and digest.startswith("sha256=") and _sha256(Path(place)) != digest):
+            changed.append(Path(place))
+    return Sources(total, tuple(changed))
 
 
 def inspect(listed: Listed, *, deep: bool = False) -> File:

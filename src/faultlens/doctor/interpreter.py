@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,8 @@ class Interpreter(Record, frozen=True):
     prefix: str
     base_prefix: str  # where the standard library is
     path: tuple[str, ...]  # where packages are looked for, first match wins
-    problem: str | None = None  # why it could not be asked; the rest was then read from its folders
+    problem: str | None = None  # why it gave no answer; the rest was then read from its folders
+    was_asked: bool = True  # False: no process could be started, which says nothing about this one
 
     @property
     def abi(self) -> str | None:
@@ -42,7 +44,7 @@ class Interpreter(Record, frozen=True):
     @property
     def pip(self) -> str:
         """How to call its pip in a command that people copy."""
-        return f"{self.executable} -m pip"
+        return f"{shlex.quote(self.executable)} -m pip"
 
 
 def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interpreter:
@@ -58,7 +60,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
         )
     except OSError as error:
         if error.errno in _OUR_TROUBLE:
-            return _from_folders(executable, f"it could not be started: {error.strerror}")
+            return _from_folders(executable, f"no process could be started: {error.strerror}", was_asked=False)
         raise FaultlensError(f"Cannot run {executable}: {error.strerror}.", "Name a Python with --python.") from error
     except subprocess.TimeoutExpired:
         return _from_folders(executable, f"it gave no answer within {SECONDS:.0f} s")
@@ -104,12 +106,13 @@ def _default(variables: Mapping[str, str]) -> str:
     )
 
 
-def _from_folders(executable: str, problem: str) -> Interpreter:
+def _from_folders(executable: str, problem: str, *, was_asked: bool = True) -> Interpreter:
     """What the folders tell, for a Python that does not run."""
     prefix = Path(executable).absolute().parent.parent
     settings = read_fields(prefix / "pyvenv.cfg", "=")
     base = Path(settings["home"]).parent if "home" in settings else prefix
-    folders = sorted(prefix.glob("lib*/python3.*/site-packages")) + sorted(prefix.glob("lib*/python3*/dist-packages"))
+    named = sorted(prefix.glob("lib*/python3.*/site-packages")) + sorted(prefix.glob("lib*/python3*/dist-packages"))
+    folders = list({folder.resolve(): folder for folder in reversed(named)}.values())[::-1]  # lib64 is a link to lib
     version = settings.get("version") or settings.get("version_info")
     if version is None and folders:
         match = re.search(r"/python(3\.\d+)/", str(folders[0]))
@@ -124,4 +127,5 @@ def _from_folders(executable: str, problem: str) -> Interpreter:
         base_prefix=str(base),
         path=tuple(map(str, folders)),
         problem=problem,
+        was_asked=was_asked,
     )

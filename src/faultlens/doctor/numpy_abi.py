@@ -7,8 +7,8 @@ The C code that `import_array()` becomes is copied from NumPy's headers into eve
 - headers of NumPy 2 try `numpy._core._multiarray_umath` first and work with both, down to the oldest NumPy the module
   was built for, which stands in the message they would print: "(NumPy 1.23)".
 
-A module may ask for more than the C API: `numpy.exceptions` came with NumPy 1.25 (ml_dtypes 0.6 takes ComplexWarning from
-it when it is imported, and says in its header that NumPy 1.23 is enough: AttributeError, measured with NumPy 1.24).
+A module may ask for more than the C API: `numpy.exceptions` came with NumPy 1.25. ml_dtypes 0.6 takes ComplexWarning
+from it when it is imported, though by its headers NumPy 1.23 is enough: AttributeError (measured with NumPy 1.24).
 
 pybind11 brings its own: before 2.12 it imports `numpy.core.multiarray`. That still works with NumPy 2, but sizes of
 items read as 0 (measured with pybind11 2.11.1 and NumPy 2.4).
@@ -32,7 +32,8 @@ _IMPORT_ARRAY = b"_ARRAY_API is NULL pointer"
 _OF_NUMPY_2 = b"numpy._core._multiarray_umath\0"
 _OF_OLD_PYBIND11 = b"numpy.core.multiarray\0"
 _NEEDS = b"compiled against NumPy C-API version 0x%x (NumPy "
-# Texts of a module that looks up `numpy.exceptions.ComplexWarning`; of 900 modules only those that need it have all.
+# Texts of a module that looks up `numpy.exceptions.ComplexWarning`. They do not tell whether it does without: of 1027
+# modules that were read (NumPy, SciPy, pandas, h5py, torch, TensorFlow) only that of ml_dtypes 0.6 has both.
 _EXCEPTIONS = (b"\0exceptions\0", b"\0ComplexWarning\0")
 _HAS_EXCEPTIONS = "1.25"
 _VERSION = re.compile(rb"(\d+\.\d+)")

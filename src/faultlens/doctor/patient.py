@@ -168,12 +168,13 @@ def _is_code(name: str) -> bool:
 
 def _collect(folder: str, found: list[Path], enters: Callable[[str], bool] = _is_code) -> None:
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if enters(entry.name) and _is_code(entry.name):
-                        _collect(entry.path, found)
-                elif entry.name.endswith(".so") or ".so." in entry.name:
-                    found.append(Path(entry.path))
+        with os.scandir(folder) as listing:
+            entries = list(listing)  # read to its end: the folders inside are not opened while this one is
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if enters(entry.name) and _is_code(entry.name):
+                    _collect(entry.path, found)
+            elif entry.name.endswith(".so") or ".so." in entry.name:
+                found.append(Path(entry.path))
     except OSError:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from faultlens.doctor.loading import REQUIRED, Loading, Refusal
 from faultlens.doctor.patient import Patient
 from faultlens.environment.linkage import exported_of, imports, lacking, same_content, undefined_symbols
 from faultlens.environment.loader import Library
+from faultlens.loader_variables import preload_entries, search_entries
 
 LIBC = "libc.so.6"
 SHOWN = 4
@@ -103,16 +104,18 @@ def _lost(loading: Loading, taken: Library, instead: Library) -> Swap:
 
 def without(variable: str, value: str, path: str | None, directory: Path) -> str:
     """The command that takes one entry out of a variable: the file itself, or the folder it lies in."""
-    entries = [entry for entry in re.split("[:; ]", value) if entry]
-    rest = [entry for entry in entries if path is None or not _leads_to(directory / entry, Path(path))]
-    if path is None or not rest or len(rest) == len(entries):
+    entries = (preload_entries if variable == "LD_PRELOAD" else search_entries)(value)
+    kept = [entry for entry in entries if path is None or not _leads_to(entry, Path(path), directory)]
+    rest = list(filter(None, kept))
+    if path is None or not rest or len(kept) == len(entries):
         return f"unset {variable}"
-    return f"export {variable}={':'.join(rest)}"
+    return f"export {variable}={shlex.quote(':'.join(rest))}"
 
 
-def _leads_to(entry: Path, path: Path) -> bool:
+def _leads_to(entry: str, path: Path, directory: Path) -> bool:
     folder = path.parents[2] if path.parent.parent.name == "glibc-hwcaps" else path.parent
-    return os.path.abspath(entry) in (os.path.abspath(path), os.path.abspath(folder))
+    # A library that is preloaded by its name is looked for.
+    return entry == path.name or os.path.abspath(directory / entry) in (os.path.abspath(path), os.path.abspath(folder))
 
 
 def _size(path: str) -> int:

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from faultlens.environment import elf
 from faultlens.environment.binary import Binary, Dynamic
 from faultlens.environment.ldcache import LoaderCache, read_cache
+from faultlens.loader_variables import preload_entries, search_entries
 
 PT_INTERP = 3
 PRELOAD_FILE = Path("/etc/ld.so.preload")
@@ -86,15 +87,15 @@ def this_system(cpu_flags: Sequence[str]) -> System:
     multiarch = os.path.isdir(f"/lib/{MULTIARCH}")
     lib64 = os.path.isdir("/usr/lib64") and not os.path.islink("/usr/lib64")
     try:
-        preloaded = tuple(re.split(r"[\s:]+", PRELOAD_FILE.read_text(errors="replace").strip()))
+        listed = re.sub("#.*", "", PRELOAD_FILE.read_text(errors="replace"))
     except OSError:
-        preloaded = ()
+        listed = ""
     return System(
         cache=read_cache(),
         folders=(f"/lib/{MULTIARCH}", f"/usr/lib/{MULTIARCH}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
         levels=levels_of(cpu_flags),
         lib=f"lib/{MULTIARCH}" if multiarch else "lib64" if lib64 else "lib",
-        preloaded=tuple(filter(None, preloaded)),
+        preloaded=tuple(filter(None, re.split(r"[\s:]", listed))),
     )
 
 
@@ -147,12 +148,14 @@ class Process:
         # The loader knows the program by the file behind the links.
         program = os.path.realpath(executable)
         self.program = self._add(program, "", None, "the program itself", read(program))
-        self._search_path = self._split(variables.get("LD_LIBRARY_PATH", ""), "[:;]", self.program)
+        self._search_path = tuple(
+            self._expand(each, self.program) or "." for each in search_entries(variables.get("LD_LIBRARY_PATH", ""))
+        )
         self.preloaded: list[Library] = []
         loader = interpreter_of(program)
         if loader and (path := self._absolute(loader)) and _fit(path) == "fits":
             self._add(path, loader, self.program, "the loader itself", read(path))
-        for name in (*filter(None, re.split("[ :]", variables.get("LD_PRELOAD", ""))), *system.preloaded):
+        for name in (*preload_entries(variables.get("LD_PRELOAD", "")), *system.preloaded):
             library = self._map(name, self.program)
             if isinstance(library, Library):
                 self.preloaded.append(library)
@@ -286,10 +289,6 @@ class Process:
         if path not in self._folders:
             self._folders[path] = os.path.isdir(path)
         return self._folders[path]
-
-    def _split(self, value: str, separator: str, library: Library) -> tuple[str, ...]:
-        """An empty entry is the current folder."""
-        return tuple(self._expand(each, library) or "." for each in re.split(separator, value)) if value else ()
 
     def _expand(self, text: str, library: Library) -> str:
         meaning = {"ORIGIN": os.path.dirname(library.path), "LIB": self._system.lib, "PLATFORM": "x86_64"}

@@ -29,6 +29,10 @@ STACK = Need(importing=84 * KIB, training=84 * KIB)  # RLIMIT_STACK: less is a S
 OPEN_FILES = Need(importing=5, training=5)
 INTERLEAVED_FILES = 16
 OPEN_FILES_INTERLEAVED = 49  # for a pipeline that reads 16 files at once
+# RLIMIT_CPU, of all threads together. The import took 2 s at least: with 2 s it came through now and then, with 1 s
+# never. How long training takes is not known beforehand; with less than a minute little is trained.
+CPU_SECONDS = Need(importing=2, training=60)
+CPU_SECONDS_SEEN = 4  # an import and a small training, of TensorFlow 2.21
 MAPS = Need(importing=883, training=1095)  # entries of /proc/PID/maps: seen, not a limit that was tried
 
 # Batches of 32 float32 pictures of 224 x 224 x 3: what a loader with so many worker processes holds in /dev/shm.

@@ -9,6 +9,7 @@ from faultlens.capture import launch
 from faultlens.capture.agent import LIBRARY
 from faultlens.crash import Crash
 from faultlens.errors import FaultlensError
+from faultlens.loader_variables import preload_entries
 from faultlens.redaction import HIDDEN
 from faultlens.remedy.task import MayRun, Wishes
 from faultlens.remedy.trial import Surroundings
@@ -56,7 +57,7 @@ def _settings(crash: Crash) -> dict[str, str]:
 
 def _without_agent(preloaded: str) -> str:
     """The agent of the first run was not the program's."""
-    return ":".join(path for path in preloaded.replace(" ", ":").split(":") if LIBRARY.name not in path)
+    return ":".join(path for path in preload_entries(preloaded) if LIBRARY.name not in path)
 
 
 def limits_of(crash: Crash) -> Limits:

@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_environment import install, site_packages, tensorflow
+from made_environment import patient as patient_in
+from made_libraries import write_library
 from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
 from faultlens.crash import CgroupState, MachineState
-from faultlens.doctor.checks.given.custom_op import CustomOp
+from faultlens.doctor.checks.given.custom_op import CustomOp, _installed
 from faultlens.doctor.checks.given.model import BEFORE, Model
 from faultlens.doctor.interpreter import Interpreter
 from faultlens.doctor.op_library import Interface, Loading, OpLibrary, read_op
@@ -113,16 +116,42 @@ def test_the_command_finds_the_source_beside_the_library(tmp_path: Path) -> None
 
 
 def test_of_a_package_only_the_names_of_tensorflow_count() -> None:
-    check, patient = CustomOp(), Patient(PYTHON)
+    check, unknown = CustomOp(), Patient(PYTHON)
     harmless = [Loading(op(), missing=("__cudaRegisterFatBinary", "ffmpeg_open"))]
-    assert list(check._judge_package("tensorflow_addons", harmless, INSTALLED, patient)) == []
+    assert list(check._judge_package("tensorflow_addons", harmless, INSTALLED, unknown)) == []
     broken = [Loading(op(absl=("lts_20230802",)), missing=OTHER_ABSL), *harmless]
-    (finding,) = check._judge_package("tensorflow_text", broken, INSTALLED, patient)
+    (finding,) = check._judge_package("tensorflow_text", broken, INSTALLED, unknown)
     assert finding.title.startswith("tensorflow_text was built for TensorFlow 2.16 to 2.19")
     assert finding.evidence[0].fact == "1 of its 2 libraries would not be loaded"
-    assert finding.fixes[0].command.endswith("install --upgrade 'tensorflow-text==2.21.*'")
-    (finding,) = check._judge_package("tensorflow_io", broken, INSTALLED, patient)
+    assert finding.fixes[0].command.endswith("install --no-deps 'tensorflow-text==2.21.*'")
+    assert finding.repair is not None
+    assert finding.repair.undo[0][-3:] == ("uninstall", "--yes", "tensorflow-text")
+    (finding,) = check._judge_package("tensorflow_io", broken, INSTALLED, unknown)
     assert finding.severity == "warning"
+
+
+def test_the_repair_brings_the_earlier_release_back(tmp_path: Path) -> None:
+    install(site_packages(tmp_path), "tensorflow-text", "2.17.0")
+    broken = [Loading(op(), missing=GONE)]
+    (finding,) = CustomOp()._judge_package("tensorflow_text", broken, INSTALLED, patient_in(tmp_path))
+    assert finding.repair is not None
+    assert finding.repair.commands[0][-1] == "tensorflow-text==2.21.*"
+    assert finding.repair.undo[0][-1] == "tensorflow-text==2.17.0"
+
+
+def test_a_tensorflow_behind_another_is_no_custom_op(tmp_path: Path) -> None:
+    own, front = site_packages(tmp_path), tmp_path / "front" / "site-packages"
+    linked = ["libtensorflow_framework.so.2"]
+    for folder in (own, front):
+        tensorflow(folder)
+        install(folder, "my-ops", "1.0", files={"my_ops/__init__.py": b""})
+        for library in ("tensorflow/python/_pywrap.so", "my_ops/_ops.so"):
+            write_library(folder / library, needed=linked)
+    write_library(own / "alone/_ops.so", needed=linked)
+    assert _installed(patient_in(tmp_path, before=[front])) == {
+        "my_ops": [front / "my_ops/_ops.so"],
+        "alone": [own / "alone/_ops.so"],
+    }
 
 
 def test_ops_that_are_not_there_or_no_libraries(tmp_path: Path) -> None:

@@ -158,6 +158,87 @@ def test_a_folder_without_init(tmp_path: Path) -> None:
     assert TensorFlowPackage().examine(patient(tmp_path)).mark == "skipped"
 
 
+def _tagged(*tags: str) -> dict[str, bytes]:
+    return {"h5py/__init__.py": b""} | {f"h5py/_{name}{tag}.so": LIBRARY for name in "ab" for tag in tags}
+
+
+OTHER, OURS = ".cpython-312-x86_64-linux-gnu", ".cpython-311-x86_64-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("tags", "mark"),
+    [
+        ([OTHER], "warning"),
+        ([OTHER, OURS], "ok"),
+        ([OTHER, ".abi3"], "ok"),
+        ([OTHER, ""], "ok"),
+        ([OURS], "ok"),
+        ([".cpython-311d-x86_64-linux-gnu"], "ok"),  # for a Python with other settings, maybe this one
+        ([""], "ok"),
+    ],
+)
+def test_modules_for_another_python(tmp_path: Path, tags: list[str], mark: str) -> None:
+    _tensorflow(site_packages(tmp_path))
+    install(site_packages(tmp_path), "h5py", "3.14.0", files=_tagged(*tags))
+    seen = _examine(tmp_path)
+    assert seen.mark == mark
+    if seen.findings:
+        assert seen.summary == "h5py was built for Python 3.12, this is 3.11: `import h5py` fails"
+        repair = seen.findings[0].repair
+        assert repair is not None
+        assert repair.commands[-1][-1] == "h5py==3.14.0"
+        assert len(repair.undo) == 2
+
+
+def test_a_folder_of_another_python_is_one_finding(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    front = tmp_path / "front" / "site-packages"
+    install(front, "h5py", "3.14.0", files=_tagged(OTHER))
+    install(front, "numpy", "2.4.6", files={"numpy/__init__.py": b"", f"numpy/_core/_multi{OTHER}.so": LIBRARY})
+    seen = Installation().examine(patient(tmp_path, before=[front], variables={"PYTHONPATH": str(front)}))
+    (finding,) = seen.findings
+    assert finding.severity == "error"
+    assert finding.title == "numpy, h5py were built for Python 3.12, this is 3.11: `import tensorflow` fails"
+    assert finding.fixes[0].command == "unset PYTHONPATH"
+    assert finding.repair is None
+
+
+def _sources(folder: Path, changed: int, *, size: bool = True) -> None:
+    files = {f"tensorflow/python/file{number}.py": b"x = 1\n" for number in range(40)}
+    install(folder, "tensorflow-cpu", "2.21.0", files={"tensorflow/__init__.py": b"", **files})
+    for name in list(files)[:changed]:
+        (folder / name).write_bytes(b"x = 1234\n" if size else b"x = 2\n")
+
+
+@pytest.mark.parametrize(("changed", "mark"), [(0, "ok"), (3, "ok"), (9, "warning"), (40, "ok")])
+def test_python_files_of_another_release(tmp_path: Path, changed: int, mark: str) -> None:
+    """A few may be edited by hand, all may be rewritten by a tool."""
+    _sources(site_packages(tmp_path), changed)
+    seen = _examine(tmp_path)
+    assert seen.mark == mark
+    if seen.findings:
+        assert seen.summary.startswith("9 of 41 Python files of tensorflow-cpu 2.21.0 were changed")
+
+
+def test_python_files_of_the_same_size_are_seen_by_their_sums(tmp_path: Path) -> None:
+    _sources(site_packages(tmp_path), 9, size=False)
+    assert _examine(tmp_path).mark == "ok"
+    assert _examine(tmp_path, deep=True).mark == "warning"
+
+
+def test_python_files_that_are_missing_or_unlisted(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    _sources(own, 9)
+    for number in range(9):
+        (own / f"tensorflow/python/file{number}.py").unlink()
+    assert _examine(tmp_path).mark == "ok"
+    record = next(own.glob("*.dist-info")) / "RECORD"
+    record.write_text("".join(f"{line.split(',')[0]},,\n" for line in record.read_text().splitlines()))
+    for number in range(9, 20):
+        (own / f"tensorflow/python/file{number}.py").write_bytes(b"another size")
+    assert _examine(tmp_path).mark == "ok"
+
+
 def test_what_pip_left_behind_is_a_detail(tmp_path: Path) -> None:
     _tensorflow(site_packages(tmp_path))
     (site_packages(tmp_path) / "~ensorflow").mkdir()

@@ -8,6 +8,7 @@ import pytest
 
 from faultlens.crash import Limit, MachineState
 from faultlens.doctor.checks.limits.address_space import AddressSpace
+from faultlens.doctor.checks.limits.cpu_time import CpuTime
 from faultlens.doctor.checks.limits.evidence import CrashEvidence
 from faultlens.doctor.checks.limits.memory import Memory
 from faultlens.doctor.checks.limits.open_files import OpenFiles
@@ -223,6 +224,26 @@ def test_open_files(soft: int | None, mark: str) -> None:
         assert found.findings[0].fixes[0].command == "ulimit -S -n 4096"
 
 
+# ----------------------------------------------------------------------------------------- CPU time
+
+
+@pytest.mark.parametrize(
+    ("soft", "mark"), [(1, "error"), (2, "warning"), (59, "warning"), (60, "ok"), (3600, "ok"), (None, "ok")]
+)
+def test_cpu_time(soft: int | None, mark: str) -> None:
+    found = CpuTime().judge(Limit(soft=soft, hard=None))
+    assert found.mark == mark
+    if mark != "ok":
+        assert only(found)[1].startswith(f"RLIMIT_CPU (ulimit -t) is {soft} s: ")
+        assert found.findings[0].fixes[0].command == "ulimit -S -t unlimited"
+
+
+def test_the_signal_that_ends_it() -> None:
+    assert "SIGXCPU" in only(CpuTime().judge(Limit(soft=20, hard=30)))[1]
+    assert "SIGKILL" in only(CpuTime().judge(Limit(soft=20, hard=20)))[1]
+    assert CpuTime().judge(NO_LIMIT).summary == "not limited"
+
+
 # ------------------------------------------------------------------------------------------ storage
 
 ROOMY = Folder(path="/home/me/job", size=100 * GIB, free=50 * GIB, files_free=1000, file_system="ext4")
@@ -277,6 +298,20 @@ def test_save_folders_must_be_writable() -> None:
     assert only(found) == ("error", "the save folder /models is on a read-only file system")
     full = Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(TMP, path="/models", free=MIB)])
     assert only(full)[0] == "error"
+
+
+@pytest.mark.parametrize(("soft", "mark"), [(50_000, "warning"), (12_000_000, "ok"), (None, "ok")])
+def test_the_size_of_files(soft: int | None, mark: str) -> None:
+    found = Storage().judge(DOCKER_SHM, ROOMY, [TMP], file_size=Limit(soft=soft, hard=soft))
+    assert found.mark == mark
+    if mark != "ok":
+        assert only(found)[1].startswith("RLIMIT_FSIZE (ulimit -f) is 48.8 KiB: saving a model")
+    assert any("RLIMIT_FSIZE" in detail for detail in found.details) == (soft is not None)
+
+
+def test_commands_name_folders_with_blanks() -> None:
+    found = Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(TMP, path="/my models", read_only=True)])
+    assert found.findings[0].fixes[0].command == "ls -ld '/my models'"
 
 
 def test_nowhere_to_put_temporary_files() -> None:

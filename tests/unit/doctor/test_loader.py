@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_libraries import write_library
 
+from faultlens.environment import loader
 from faultlens.environment.ldcache import Entry, LoaderCache, parse_cache, read_cache
 from faultlens.environment.linkage import same_content, undefined_symbols
-from faultlens.environment.loader import Fault, Process, System, levels_of
+from faultlens.environment.loader import Fault, Process, System, levels_of, this_system
+from faultlens.loader_variables import preload_entries, search_entries
 
 V2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3".split()
 V3 = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave".split()
@@ -119,6 +121,24 @@ def test_the_order_of_the_search(tmp_path: Path) -> None:
     assert first({}) == "cached"
     (tmp_path / "cached" / "liba.so").unlink()
     assert first({}) == "default"
+
+
+def test_each_variable_is_split_in_its_own_way(tmp_path: Path) -> None:
+    assert search_entries("/a b:/c;/d:") == ("/a b", "/c", "/d", "")
+    assert preload_entries("/a.so /b.so::c.so ") == ("/a.so", "/b.so", "c.so")
+    assert (search_entries(""), preload_entries("")) == ((), ())
+    write_library(tmp_path / "a b" / "liba.so", soname="liba.so")
+    forced = write_library(tmp_path / "forced.so", needed=["liba.so"])
+    here = process(tmp_path, {"LD_LIBRARY_PATH": f"/x;{tmp_path}/a b", "LD_PRELOAD": f"nowhere.so {forced}"})
+    assert (here.faults, here.not_preloaded) == ((), ["nowhere.so"])
+    assert taken(here, "liba.so") == f"{tmp_path}/a b/liba.so"
+
+
+def test_the_file_of_preloaded_libraries_has_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = tmp_path / "ld.so.preload"
+    listed.write_text("# for all\n/a.so:/b.so # and\n\t/c.so\n")
+    monkeypatch.setattr(loader, "PRELOAD_FILE", listed)
+    assert this_system(()).preloaded == ("/a.so", "/b.so", "/c.so")
 
 
 def test_the_rpath_of_the_program_is_for_those_without_a_runpath(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from made_libraries import write_library
 
 from faultlens.doctor.checks.native.duplicates import Duplicates
 from faultlens.doctor.checks.native.libraries import Libraries
-from faultlens.doctor.checks.native.preload import COPY, Overlap, Preload
+from faultlens.doctor.checks.native.preload import COPY, Overlap, Preload, gives_only
 from faultlens.doctor.checks.native.shadowing import Shadowing
 from faultlens.doctor.loading import resolve
 from faultlens.doctor.patient import Patient
@@ -24,6 +24,7 @@ NUMPY = f"numpy/_core/_multiarray_umath.{TAG}"
 H5PY = f"h5py/h5.{TAG}"
 FRAMEWORK = "libtensorflow_framework.so.2"
 NEVER = "GLIBC_9.99"
+FOLDERS, FORCED = "LD_LIBRARY_PATH", "LD_PRELOAD"
 
 
 def met(tmp_path: Path, variables: Mapping[str, str] | None = None) -> Patient:
@@ -189,18 +190,24 @@ def test_a_search_path_that_leads_nowhere(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "path", "command"),
+    ("variable", "value", "path", "command"),
     [
-        ("/a:/b", "/a/libx.so", "export V=/b"),
-        ("/a/:/b", "/a/glibc-hwcaps/x86-64-v3/libx.so", "export V=/b"),
-        ("/a", "/a/libx.so", "unset V"),
-        ("/a/libx.so /b/liby.so", "/a/libx.so", "export V=/b/liby.so"),
-        ("relative", "/here/relative/libx.so", "unset V"),
-        ("/a:/b", "/c/libx.so", "unset V"),
+        (FOLDERS, "/a:/b", "/a/libx.so", f"export {FOLDERS}=/b"),
+        (FOLDERS, "/a;/b", "/a/libx.so", f"export {FOLDERS}=/b"),
+        (FOLDERS, "/a/:/b", "/a/glibc-hwcaps/x86-64-v3/libx.so", f"export {FOLDERS}=/b"),
+        (FOLDERS, "/a", "/a/libx.so", f"unset {FOLDERS}"),
+        (FOLDERS, "/ä b/c:/a", "/a/libx.so", f"export {FOLDERS}='/ä b/c'"),
+        (FOLDERS, "/a b:/c", "/a b/libx.so", f"export {FOLDERS}=/c"),
+        (FOLDERS, "relative", "/here/relative/libx.so", f"unset {FOLDERS}"),
+        (FOLDERS, "/a:", "/here/libx.so", f"export {FOLDERS}=/a"),
+        (FOLDERS, "/a:", "/a/libx.so", f"unset {FOLDERS}"),
+        (FOLDERS, "/a:/b", "/c/libx.so", f"unset {FOLDERS}"),
+        (FORCED, "/a/libx.so /b/liby.so", "/a/libx.so", f"export {FORCED}=/b/liby.so"),
+        (FORCED, "libx.so:/b/$LIB/liby.so", "/usr/lib/libx.so", f"export {FORCED}='/b/$LIB/liby.so'"),
     ],
 )
-def test_the_command_takes_out_what_does_harm(value: str, path: str, command: str) -> None:
-    assert without("V", value, path, Path("/here")) == command
+def test_the_command_takes_out_what_does_harm(variable: str, value: str, path: str, command: str) -> None:
+    assert without(variable, value, path, Path("/here")) == command
 
 
 def test_another_python_in_the_search_path(tmp_path: Path) -> None:
@@ -263,11 +270,40 @@ def test_a_preloaded_library_that_keeps_python_from_starting(tmp_path: Path) -> 
 
 
 def test_a_sanitizer_wants_libstdcxx_beside_it(tmp_path: Path) -> None:
-    asan = write_library(tmp_path / "libasan.so.8", soname="libasan.so.8", exports=["__asan_init", "malloc"])
+    asan = write_library(tmp_path / "libasan.so.8", soname="libasan.so.8", exports=["__asan_init", "malloc", "free"])
     cxx = write_library(tmp_path / "libstdc++.so.6", soname="libstdc++.so.6")
     (found,) = Preload().examine(met(tmp_path, {"LD_PRELOAD": str(asan)})).findings
     assert found.severity == "warning" and found.fixes[0].command.startswith(f"export LD_PRELOAD={asan}:")
     assert Preload().examine(met(tmp_path, {"LD_PRELOAD": f"{asan}:{cxx}"})).mark == "ok"
+
+
+def test_electric_fence(tmp_path: Path) -> None:
+    exports = ["EF_ALIGNMENT", "EF_PROTECT_FREE", "malloc", "free"]
+    fence = write_library(tmp_path / "libfence.so.0", soname="libfence.so.0", exports=exports)
+    (found,) = Preload().examine(met(tmp_path, {FORCED: str(fence)})).findings
+    assert found.severity == "error" and "Electric Fence" in found.title
+    assert found.fixes[0].command == "unset LD_PRELOAD"
+
+
+@pytest.mark.parametrize(
+    ("exports", "imports", "given"),
+    [
+        (["aligned_alloc", "posix_memalign"], ["abort"], ("aligned_alloc", "posix_memalign")),
+        (["malloc"], ["mmap"], ("malloc",)),
+        (["malloc", "free"], [], ()),
+        (["free"], [], ()),  # what is never given back is only lost
+        (["malloc"], ["dlsym"], ()),
+        (["posix_memalign"], ["memalign"], ()),
+        (["malloc"], ["__libc_malloc"], ()),
+        (["sync"], [], ()),
+    ],
+)
+def test_an_allocator_by_halves(tmp_path: Path, exports: list[str], imports: list[str], given: tuple[str, ...]) -> None:
+    assert gives_only(exports, imports) == given
+    half = write_library(tmp_path / "libhalf.so", soname="libhalf.so", exports=exports, imports=imports)
+    findings = Preload().examine(met(tmp_path, {FORCED: f"{half}:/nowhere/x.so"})).findings
+    assert [found.severity for found in findings] == ["warning"] * bool(given)
+    assert all(", ".join(given) in found.title and found.causes == ("allocator-mismatch",) for found in findings)
 
 
 # --------------------------------------------------------------------------------------------------- duplicates

@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from made_environment import install, patient, site_packages, tensorflow
+from made_libraries import write_library
 from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.checks.packages.numpy_abi import Group, NumpyAbi, fitting_numpy, loadable
 from faultlens.doctor.numpy_abi import NumpyUse, misfit, numpy_use
 from faultlens.environment.binary import Binary
+from faultlens.finding import Examination
 
 LIBRARY = Path(msgspec._core.__file__)
 
@@ -32,7 +34,7 @@ ML_DTYPES_060 = NumpyUse(Path("ml_dtypes/_ml_dtypes_ext.so"), 2, "1.23")
         (ML_DTYPES_032, "2.0.0rc1", "was built for NumPy 1"),
         (H5PY, "2.4.6", None),
         (H5PY, "1.23.5", None),
-        (ML_DTYPES_060, "1.22.4", "was built for NumPy 1.23 or newer"),
+        (ML_DTYPES_060, "1.22.4", "needs NumPy 1.23 or newer"),
         (ML_DTYPES_060, "1.23.0", None),
         (NumpyUse(Path("x.so"), None, old_pybind11=True), "2.4.6", None),
         (TENSORFLOW_215, "unknown", None),
@@ -63,6 +65,73 @@ def test_a_numpy_that_fits_all(uses: list[list[NumpyUse]], declared: str, wanted
     groups = [Group(str(index), None, tuple(each)) for index, each in enumerate(uses)]
     found = fitting_numpy(groups, SpecifierSet(declared))
     assert (SpecifierSet(found) if found else None) == (SpecifierSet(wanted) if wanted else None)
+
+
+TEXTS = (
+    b"\0_ARRAY_API is NULL pointer\0numpy._core._multiarray_umath\0"
+    b"module was compiled against NumPy C-API version 0x%x (NumPy 1.23) but\0"
+)
+
+
+def _module(path: Path, *texts: bytes) -> Path:
+    return write_library(path, content=TEXTS + b"".join(text + b"\0" for text in texts))
+
+
+def test_a_module_that_looks_up_numpy_exceptions(tmp_path: Path) -> None:
+    """As ml_dtypes 0.6 does, whose headers say that NumPy 1.23 is enough."""
+    plain = numpy_use(_module(tmp_path / "plain.so", b"exceptions"))
+    asking = numpy_use(_module(tmp_path / "asking.so", b"exceptions", b"ComplexWarning"))
+    assert plain is not None and asking is not None
+    assert (plain.needs, asking.needs) == ("1.23", "1.25")
+
+
+def _old_numpy(tmp_path: Path, numpy: str, ml_dtypes: str, asked: str) -> Examination:
+    own = site_packages(tmp_path)
+    requires = [f"ml_dtypes{asked}", "numpy>=1.26.0", "h5py>=3.11.0"]
+    tensorflow(own, requires=requires)
+    install(own, "numpy", numpy, files={"numpy/__init__.py": b""})
+    for name, version in (("ml_dtypes", ml_dtypes), ("h5py", "3.14.0"), ("frames", "0.1")):
+        content = _module(tmp_path / "made.so", b"exceptions", b"ComplexWarning").read_bytes()
+        install(own, name, version, files={f"{name}/__init__.py": b"", f"{name}/_ext.so": content})
+    return NumpyAbi().examine(patient(tmp_path))
+
+
+def test_packages_with_one_reason_and_one_cure_are_one_finding(tmp_path: Path) -> None:
+    (finding,) = _old_numpy(tmp_path, "1.24.4", "0.6.0", ">=0.5.1").findings
+    assert finding.severity == "error"
+    assert finding.title.startswith(("h5py 3.14.0, ml-dtypes 0.6.0", "ml-dtypes 0.6.0, h5py 3.14.0"))
+    assert finding.title.endswith("and frames 0.1 need NumPy 1.25 or newer; NumPy 1.24.4 is installed")
+    assert finding.repair is not None
+    assert finding.repair.commands[0][-1].startswith("numpy") and "1.26.0" in finding.repair.commands[0][-1]
+    assert finding.repair.undo[0][-1] == "numpy==1.24.4"
+
+
+def test_a_package_that_tensorflow_does_not_want_is_replaced_and_numpy_is_not(tmp_path: Path) -> None:
+    found = _old_numpy(tmp_path, "1.24.4", "0.2.0", "<1.0.0,>=0.5.1").findings
+    (own,) = (each for each in found if each.title.startswith("ml-dtypes"))
+    assert own.repair is not None
+    assert own.repair.commands[0][-1].startswith("ml-dtypes") and ">=0.5.1" in own.repair.commands[0][-1]
+    assert own.repair.undo[0][-1] == "ml-dtypes==0.2.0"
+    assert len(found) == 2
+
+
+def test_a_new_enough_numpy(tmp_path: Path) -> None:
+    assert _old_numpy(tmp_path, "1.26.4", "0.6.0", ">=0.5.1").mark == "ok"
+
+
+def test_what_nothing_can_import_is_not_collected(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    used = (
+        "numpy/a.so",
+        "numpy.libs/libb.so.1",
+        "tensorflow-plugins/libplug.so",
+        "old-1.0-py3.11.egg/old/c.so",
+        "d.so",
+    )
+    for file in (*used, "~umpy/a.so", "-umpy/a.so", "numpy.bak/a.so", "numpy/include/x.so", "__pycache__/y.so"):
+        (own / file).parent.mkdir(parents=True, exist_ok=True)
+        (own / file).touch()
+    assert {str(path.relative_to(own)) for path in patient(tmp_path).native_files} == set(used)
 
 
 def test_files_that_are_no_libraries(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -137,6 +140,129 @@ def test_a_file_beside_the_program(tmp_path: Path) -> None:
     seen = _examine(tmp_path)
     assert seen.mark == "warning"
     assert "numpy.py" in seen.summary
+
+
+ML_DTYPES_02 = b"""
+from ml_dtypes._custom_floats import bfloat16
+from ml_dtypes._custom_floats import int4
+
+def __getattr__(name):
+    if name == 'float8_old':
+        return bfloat16
+    raise AttributeError(name)
+"""
+DTYPES = b"""
+import ml_dtypes
+
+def least(): return ml_dtypes.finfo(0).min
+try:
+    maybe = ml_dtypes.perhaps
+except AttributeError:
+    maybe = None
+_np_bfloat16 = ml_dtypes.bfloat16
+_np_float8_old = ml_dtypes.float8_old
+_np_float4 = ml_dtypes.float4_e2m1fn
+"""
+
+
+def _with_ml_dtypes(tmp_path: Path, source: bytes, asked: str = "<1.0.0,>=0.5.1") -> Examination:
+    own = site_packages(tmp_path)
+    tensorflow(own, requires=[f"ml_dtypes{asked}"])
+    (own / "tensorflow/python/framework").mkdir()
+    (own / "tensorflow/python/framework/dtypes.py").write_bytes(DTYPES)
+    install(own, "ml_dtypes", "0.2.0", files={"ml_dtypes/__init__.py": source})
+    return _examine(tmp_path)
+
+
+def test_a_name_that_tensorflow_takes_at_import_is_missing(tmp_path: Path) -> None:
+    (finding,) = _with_ml_dtypes(tmp_path, ML_DTYPES_02).findings
+    assert finding.severity == "error"
+    assert finding.title == "ml-dtypes 0.2.0 has no float4_e2m1fn: `import tensorflow` fails"
+    assert finding.repair is not None
+    assert finding.repair.undo[0][-1] == "ml-dtypes==0.2.0"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ML_DTYPES_02 + b"from ml_dtypes._ext import float4_e2m1fn",
+        ML_DTYPES_02 + b"from ml_dtypes._ext import *",
+        ML_DTYPES_02.replace(b"raise AttributeError(name)", b"return make(name)"),
+        ML_DTYPES_02 + b"globals().update(names)",
+        b"def def",
+        b"",
+        b"\xff\0",
+    ],
+)
+def test_names_that_may_be_there(tmp_path: Path, source: bytes) -> None:
+    assert _with_ml_dtypes(tmp_path, source).mark == "ok"
+
+
+def test_a_release_that_tensorflow_asks_for_is_believed(tmp_path: Path) -> None:
+    assert _with_ml_dtypes(tmp_path, ML_DTYPES_02, ">=0.2").mark == "ok"
+
+
+def _with_keras(tmp_path: Path, folder: str = "keras/src/backend", **variables: str) -> Examination:
+    own = site_packages(tmp_path)
+    if not (own / "keras").exists():
+        tensorflow(own)
+        files = {"keras/__init__.py": b""} | {
+            f"{folder}/{each}/__init__.py": b"" for each in ("tensorflow", "jax", "common")
+        }
+        install(own, "keras", "3.15.1", files=files)
+    return _examine(tmp_path, variables={"HOME": str(tmp_path), **variables})
+
+
+@pytest.mark.parametrize("value", ["jax", "theano", "TensorFlow", "common", "../backend/jax", "a\nb"])
+def test_a_backend_that_keras_cannot_import(tmp_path: Path, value: str) -> None:
+    (finding,) = _with_keras(tmp_path, KERAS_BACKEND=value).findings
+    assert finding.severity == "error"
+    assert finding.fixes[0].command == "unset KERAS_BACKEND"
+    assert "\n" not in finding.title
+
+
+def test_a_backend_that_is_there(tmp_path: Path) -> None:
+    assert _with_keras(tmp_path).mark == "ok"
+    assert _with_keras(tmp_path, KERAS_BACKEND="tensorflow").mark == "ok"
+    assert _with_keras(tmp_path, KERAS_BACKEND="").mark == "ok"
+    assert _with_keras(tmp_path, KERAS_BACKEND="theano", TF_USE_LEGACY_KERAS="1").summary.count("backend") == 0
+    (site_packages(tmp_path) / "jax.py").touch()
+    assert _with_keras(tmp_path, KERAS_BACKEND="jax").mark == "ok"
+
+
+def test_keras_2_has_no_backends(tmp_path: Path) -> None:
+    assert _with_keras(tmp_path, "keras/src/other", KERAS_BACKEND="theano").mark == "ok"
+
+
+@pytest.mark.parametrize(
+    ("content", "mark"),
+    [
+        ('{"backend": "theano"}', "error"),
+        ('{"backend": "tensorflow", "epsilon": 1e-7}', "ok"),
+        ('{"floatx": "float32"}', "ok"),
+        ('{"backend": 3}', "ok"),
+        ("[]", "ok"),
+        ("no JSON", "ok"),
+        ("[" * 100_000, "ok"),
+    ],
+)
+def test_the_file_of_keras(tmp_path: Path, content: str, mark: str) -> None:
+    (tmp_path / ".keras").mkdir()
+    (tmp_path / ".keras" / "keras.json").write_text(content)
+    assert _with_keras(tmp_path).mark == mark
+    assert _with_keras(tmp_path, KERAS_HOME=str(tmp_path / ".keras")).mark == mark
+    assert _with_keras(tmp_path, KERAS_BACKEND="tensorflow").mark == "ok"
+    assert _with_keras(tmp_path, KERAS_HOME=str(tmp_path / "elsewhere")).mark == "ok"
+
+
+def test_the_advice_mends_the_file(tmp_path: Path) -> None:
+    file = tmp_path / ".keras" / "keras.json"
+    file.parent.mkdir()
+    file.write_text('{"floatx": "float32", "backend": "theano"}')
+    (finding,) = _with_keras(tmp_path).findings
+    subprocess.run(shlex.split(finding.fixes[0].command), check=True)
+    assert json.loads(file.read_text()) == {"floatx": "float32", "backend": "tensorflow"}
+    assert _with_keras(tmp_path).mark == "ok"
 
 
 def test_probability_wants_tf_keras(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from faultlens.capture.symbols import demangle
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
+from faultlens.doctor.imports import hidden_folders
 from faultlens.doctor.op_library import (
     EVERYTHING,
     FRAMEWORK,
@@ -22,6 +23,7 @@ from faultlens.doctor.op_library import (
     read_op,
 )  # fmt: skip
 from faultlens.doctor.patient import Patient
+from faultlens.doctor.replacement import replacement
 from faultlens.environment.elf import ElfError
 from faultlens.environment.loader import Fault
 from faultlens.errors import FaultlensError
@@ -140,17 +142,21 @@ class CustomOp(Check):
         ]
         if not broken:
             return
-        distribution = patient.distribution(name.replace("_", "-"))
+        project = name.replace("_", "-")
+        distribution = patient.distribution(project)
         title = f"{name} {distribution.version}" if distribution else name
         release = ".".join(interface.version.split(".")[:2])
-        wanted = f"{name.replace('_', '-')}=={release}.*" if name == "tensorflow_text" else name.replace("_", "-")
-        command = f"{patient.interpreter.pip} install --upgrade {shlex.quote(wanted)}"
+        because = f"the release of it that fits TensorFlow {interface.version}"
+        # Only tensorflow-text counts its releases as TensorFlow does.
+        cure = replacement(patient, project, f"=={release}.*", because) if project == "tensorflow-text" else None
+        command = f"{patient.interpreter.pip} install --upgrade {project}"
         make = self.warning if name in FORGIVING else self.error
         yield make(
             one_line(_mismatch(title, broken, interface), 200),
             [(f"{len(broken)} of its {len(loadings)} libraries would not be loaded", "symbol tables")]
             + _evidence(broken, interface),
-            [fix(f"install the release of it that fits TensorFlow {interface.version}", command)],
+            [cure.fix if cure else fix(f"install {because}", command)],
+            repair=cure.repair if cure else None,
         )
 
 
@@ -158,13 +164,16 @@ class CustomOp(Check):
 
 
 def _installed(patient: Patient) -> dict[str, list[Path]]:
-    """Libraries of other packages that are linked with TensorFlow, by package."""
-    own = patient.tensorflow.folder if patient.tensorflow else None
+    """Libraries of other packages that are linked with TensorFlow, by package. Another copy of a package, TensorFlow
+    among them, that is hidden behind the one an import finds is not loaded."""
+    linked = [path for path, dynamic in patient.dynamics.items() if FRAMEWORK in dynamic.needed]
+    hidden = hidden_folders(linked, patient.interpreter.path)
     found: dict[str, list[Path]] = {}
-    for path, dynamic in patient.dynamics.items():
-        if FRAMEWORK in dynamic.needed and (own is None or own not in path.parents):
-            folder = next((each for each in map(Path, patient.interpreter.path) if each in path.parents), path.parent)
-            found.setdefault(path.relative_to(folder).parts[0], []).append(path)
+    for path in linked:
+        folder = next((each for each in map(Path, patient.interpreter.path) if each in path.parents), path.parent)
+        package = path.relative_to(folder).parts[0]
+        if package != "tensorflow" and folder / package not in hidden:
+            found.setdefault(package, []).append(path)
     return found
 
 

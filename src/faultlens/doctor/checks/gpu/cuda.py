@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -108,7 +109,7 @@ class Cuda(Check):
         installed = f"{pip} install 'tensorflow[and-cuda]=={tensorflow.version}'"
         ways = [fix("install the CUDA libraries as wheels", installed)]
         if here.elsewhere:
-            folders = ":".join(here.elsewhere)
+            folders = shlex.quote(":".join(here.elsewhere))
             ways.insert(
                 0, fix("name their folder", f"export LD_LIBRARY_PATH={folders}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}")
             )

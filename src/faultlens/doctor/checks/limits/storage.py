@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from faultlens.crash import Limit
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.patient import Patient
+from faultlens.doctor.raising import raise_rlimit
 from faultlens.environment.storage import Folder, look_at, nearest
 from faultlens.finding import Examination, Finding, Repair
 from faultlens.knowledge.needs import SAVED, SAVED_FILES, SHARED_BY_ONE_WORKER, SHARED_BY_TWO_WORKERS
-from faultlens.sizes import GIB, in_words
+from faultlens.sizes import GIB, KIB, in_words
 
 SHM = "/dev/shm"
 # Where Python's tempfile looks, in this order, and in the working folder after these.
@@ -27,10 +30,14 @@ class Storage(Check):
     processes do, and die by SIGBUS when it is full: a torch DataLoader with batches of 32 pictures (224 x 224, float32)
     died in 48 MiB with one worker and lived in 56; with two it died in 80 and lived in 96. Containers have 64 MiB
     unless told otherwise. Quotas cannot be seen.
+
+    `ulimit -f` (RLIMIT_FSIZE) cuts every file, in any folder: Python ignores the signal (SIGXFSZ), so saving raises.
+    Measured with 8 MB: OSError "File too large" (.keras, NumPy), RuntimeError (HDF5), OutOfRangeError (checkpoints,
+    SavedModel, TFRecord).
     """
 
     name = "storage"
-    looks_at = "/dev/shm, disk space and inodes of the working, temporary and save folders"
+    looks_at = "/dev/shm, disk space and inodes of the working, temporary and save folders, ulimit -f"
     position = 78
     causes = ("disk-full", "shared-memory-full")
 
@@ -41,6 +48,7 @@ class Storage(Check):
             temporary=[look_at(path) for path in _temporary(patient.variables)],
             saving=[look_at(nearest(patient.directory / path)) for path in patient.wishes.folders],
             may_mount=patient.allowance.may_mount,
+            file_size=patient.limits.get("RLIMIT_FSIZE"),
         )
 
     def judge(
@@ -50,9 +58,15 @@ class Storage(Check):
         temporary: Sequence[Folder],
         saving: Sequence[Folder] = (),
         may_mount: bool = False,
+        file_size: Limit | None = None,
     ) -> Examination:
         usable = next((folder for folder in (*temporary, working) if _is_usable(folder)), None)
-        findings = [*self._saving(saving), *self._temporary(temporary, usable), *self._shared(shared, may_mount)]
+        findings = [
+            *self._saving(saving),
+            *self._temporary(temporary, usable),
+            *self._shared(shared, may_mount),
+            *self._file_size(file_size),
+        ]
         if _is_usable(working, files=0) and not working.has_room(SAVED, SAVED_FILES) and working not in saving:
             title = f"the working folder {_has(working)}: a small model that is saved there takes {in_words(SAVED)}"
             findings.append(self.warning(title, _left(working), _make_room(working), causes=("disk-full",)))
@@ -60,13 +74,15 @@ class Storage(Check):
         if usable is not None and usable is not working:
             places.insert(1, f"{_short(usable)} in {usable.path}")
         summary = "free: " + ", ".join(places)
-        return self.judged(findings, summary, _details([working, *saving, *temporary, shared], shared))
+        return self.judged(findings, summary, _details([working, *saving, *temporary, shared], shared, file_size))
 
     def _saving(self, folders: Iterable[Folder]) -> Iterator[Finding]:
         for folder in folders:
             if folder.read_only or not folder.writable:
                 why = "is on a read-only file system" if folder.read_only else "may not be written to"
-                writable = fix("save somewhere else, or make it writable", f"ls -ld {folder.path}", safe=False)
+                writable = fix(
+                    "save somewhere else, or make it writable", f"ls -ld {shlex.quote(folder.path)}", safe=False
+                )
                 yield self.error(f"the save folder {folder.path} {why}", _left(folder), [writable], causes=())
             elif not folder.has_room(SAVED, SAVED_FILES):
                 title = f"the save folder {folder.path} {_has(folder)}: a small model takes {in_words(SAVED)}"
@@ -104,6 +120,17 @@ class Storage(Check):
                 repair=_remount(shared) if may_mount and shared.size else None,
             )
 
+    def _file_size(self, limit: Limit | None) -> Iterator[Finding]:
+        if limit is None or limit.soft is None or limit.soft >= SAVED:
+            return
+        has = f"RLIMIT_FSIZE (ulimit -f) is {in_words(limit.soft)}"
+        yield self.warning(
+            f"{has}: saving a model of a million parameters, {in_words(SAVED)}, fails",
+            [(f"{has}: no file may be larger, in any folder", "getrlimit")],
+            [raise_rlimit(limit, "f", "fsize", None, KIB)],
+            causes=(),
+        )
+
 
 def _temporary(variables: Mapping[str, str]) -> Iterator[Path]:
     for path in [*(variables.get(name) for name in TEMPORARY_VARIABLES), *TEMPORARY_FOLDERS]:
@@ -130,7 +157,13 @@ def _container(size: str) -> Fix:
 
 def _make_room(folder: Folder) -> list[Fix]:
     option = "--inodes" if folder.free is None or folder.free >= SAVED else "-h"
-    return [fix("make room: see what fills it", f"du -x {option} -d 1 {folder.path} | sort -h | tail", safe=False)]
+    return [
+        fix(
+            "make room: see what fills it",
+            f"du -x {option} -d 1 {shlex.quote(folder.path)} | sort -h | tail",
+            safe=False,
+        )
+    ]
 
 
 def _has(folder: Folder) -> str:
@@ -157,7 +190,7 @@ def _short(folder: Folder) -> str:
     return in_words(folder.free) if folder.free is not None else "unknown"
 
 
-def _details(folders: Iterable[Folder], shared: Folder) -> Iterator[str]:
+def _details(folders: Iterable[Folder], shared: Folder, file_size: Limit | None) -> Iterator[str]:
     for folder in {folder.path: folder for folder in folders}.values():
         if not folder.exists:
             continue
@@ -168,3 +201,5 @@ def _details(folders: Iterable[Folder], shared: Folder) -> Iterator[str]:
         yield "; ".join([_left(folder)[0][0], *marks])
     if shared.free is not None and SHARED_BY_ONE_WORKER <= shared.free < SHARED_BY_TWO_WORKERS:
         yield f"two worker processes that share batches of 32 pictures take {in_words(SHARED_BY_TWO_WORKERS)} of {SHM}"
+    if file_size is not None and file_size.soft is not None:
+        yield f"RLIMIT_FSIZE: no file may be larger than {in_words(file_size.soft)}"

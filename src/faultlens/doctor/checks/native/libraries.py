@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def _fixes(patient: Patient, fault: Fault) -> Iterator[Fix]:
         yield fix(f"install {owner.name} again: {file} is one of its files", _again(patient, owner))
         return
     if fault.kind == "missing" and (copy := _copy(patient, fault.name)):
-        yield fix(f"show the loader {copy}", f"export LD_LIBRARY_PATH={copy.parent}", safe=False)
+        yield fix(f"show the loader {copy}", f"export LD_LIBRARY_PATH={shlex.quote(str(copy.parent))}", safe=False)
     if any(version.startswith("GLIBC_") for version in fault.versions):
         python = ".".join(map(str, (patient.interpreter.version or (3,))[:2]))
         needed = newest(fault.versions).removeprefix("GLIBC_")

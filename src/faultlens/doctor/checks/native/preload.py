@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -9,12 +10,20 @@ from faultlens.doctor.check import Check, fix
 from faultlens.doctor.loading import Loading, LoadingError, Refusal, describe, needs
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.swaps import Swap, consequence, only_with_variables, swapped, without
-from faultlens.environment.linkage import exported_of, exports_of
+from faultlens.environment.linkage import exported_of, exports_of, imports
 from faultlens.environment.loader import Library
 from faultlens.finding import Examination, Finding
 
 VARIABLE = "LD_PRELOAD"
 _ASAN, _LIBSTDCXX = "__asan_init", "libstdc++.so.6"
+# Its settings, which it exports. It gives every object pages of its own, and was seen to let no TensorFlow be imported.
+_ELECTRIC_FENCE = frozenset(("EF_ALIGNMENT", "EF_PROTECT_FREE"))
+# What gives out memory that `free` takes back.
+_GIVES = ("malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign")
+# How a library that stands before another one of the same functions calls it.
+_PASSES_ON = frozenset(
+    ("dlsym", "dlvsym", "valloc", "pvalloc", *_GIVES, *(f"__libc_{name}" for name in (*_GIVES, "valloc", "pvalloc")))
+)
 # A library that is made to be preloaded says so by what it defines.
 _KINDS = (
     ((_ASAN, "__tsan_init", "__msan_init", "__lsan_init", "__ubsan_handle_type_mismatch_v1"), "a sanitizer"),
@@ -52,14 +61,18 @@ class Preload(Check):
     Measured: libtensorflow_framework.so.2 of every TensorFlow from 2.12 to 2.21 (and libtensorflow_cc.so.2 of 2.21,
     which brings it along) ends in SIGSEGV at `import hashlib`, the program's own version too. With jemalloc, tcmalloc,
     libomp and libtorch_cpu.so TensorFlow is imported and computes. AddressSanitizer works when libstdc++ is preloaded
-    after it; without, TensorFlow is imported and the first exception that it throws ends the program. Entries that
+    after it; without, TensorFlow is imported and the first exception that it throws ends the program. Electric Fence
+    ends in SIGSEGV when TensorFlow 2.12 to 2.21 is imported, and with EF_ALIGNMENT in an abort of its own. Entries that
     cannot be loaded are ignored by the loader, with a message.
+
+    A library that gives out memory (`aligned_alloc`) without a `free` of its own leaves glibc's to take back what it
+    never gave. One that only passes the calls on, as tracers do, asks for the next definition (`dlsym`), and is none.
     """
 
     name = "preload"
     looks_at = "libraries that LD_PRELOAD puts in front of all others, and whose symbols they shadow"
     position = 46
-    causes = ("duplicate-native-library", "wrong-library-loaded")
+    causes = ("duplicate-native-library", "wrong-library-loaded", "allocator-mismatch")
 
     def examine(self, patient: Patient) -> Examination:
         value = patient.variables.get(VARIABLE, "").strip(": ")
@@ -81,6 +94,7 @@ class Preload(Check):
             self._replaced(swap, value, patient) for swap in swapped(loading, undisturbed, misplaced) if swap.user
         ]
         findings += self._alone(loading, value)
+        findings += [found for library in forced for found in self._allocator(library, value, patient)]
         kinds = {library.path: _kind(library.path) for library in forced}
         details = [f"{path}: {kind or 'of no kind that is known to be preloaded'}" for path, kind in kinds.items()]
         details += [
@@ -132,6 +146,7 @@ class Preload(Check):
         for library in loading.process.preloaded:
             if exported_of(library.path, [_ASAN]) and all(each.name != _LIBSTDCXX for each in loading.process.at_start):
                 beside = loading.process.find(_LIBSTDCXX)
+                added = f"{value}:{beside.path if beside else _LIBSTDCXX}"
                 yield self.warning(
                     f"{library.name} is preloaded without libstdc++: the first C++ exception dies in it",
                     [
@@ -141,11 +156,31 @@ class Preload(Check):
                     [
                         fix(
                             "preload libstdc++ after it",
-                            f"export {VARIABLE}={value}:{beside.path if beside else _LIBSTDCXX}",
+                            f"export {VARIABLE}={shlex.quote(added)}",
                         )
                     ],
                     causes=(),
                 )
+
+    def _allocator(self, library: Library, value: str, patient: Patient) -> Iterator[Finding]:
+        evidence = [(f"{VARIABLE} is {value}", "environment")]
+        fixes = [_take_out(library.path, value, patient)]
+        if exported_of(library.path, _ELECTRIC_FENCE) == _ELECTRIC_FENCE:
+            title = f"{library.name} (Electric Fence) is preloaded: importing TensorFlow crashes"
+            settings = f"{library.path} exports {' and '.join(sorted(_ELECTRIC_FENCE))}"
+            yield self.error(title, [*evidence, (settings, "symbol tables")], fixes, causes=())
+        elif names := gives_only(exported_of(library.path, (*_GIVES, "free")), imports(library.path)):
+            title = f"{library.name} is preloaded and gives out memory ({', '.join(names)}) without a free of its own"
+            told = f"{library.path} exports {', '.join(names)}, not free, and does not look for the next definition"
+            yield self.warning(title, [*evidence, (told, "symbol tables")], fixes, causes=("allocator-mismatch",))
+
+
+def gives_only(defined: Iterable[str], imported: Iterable[str]) -> tuple[str, ...]:
+    """Functions by which a library gives out memory of its own that it does not take back."""
+    names = frozenset(defined)
+    if "free" in names or not _PASSES_ON.isdisjoint(imported):
+        return ()
+    return tuple(name for name in _GIVES if name in names)
 
 
 def overlaps(loading: Loading) -> Iterator[Overlap]:

@@ -9,12 +9,38 @@ from typing import NamedTuple
 
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.distributions import Distribution, in_folder
-from faultlens.doctor.imports import would_import
-from faultlens.doctor.installed_files import File, inspect, native_files
+from faultlens.doctor.extension_modules import built_for, for_others_only
+from faultlens.doctor.imports import Module, would_import
+from faultlens.doctor.installed_files import File, inspect, native_files, sources
 from faultlens.doctor.patient import TENSORFLOW_WHEELS, Patient
-from faultlens.doctor.replacement import pip, reinstalled, set_aside
+from faultlens.doctor.replacement import own_folder, pip, reinstalled, set_aside, without
 from faultlens.doctor.requirements import needed_by
 from faultlens.finding import Examination, Finding, Repair
+
+# (module, package, what fails without its compiled modules), each tried by hiding them from the import.
+COMPILED = (
+    ("numpy", "numpy", "import tensorflow"),
+    ("ml_dtypes", "ml-dtypes", "import tensorflow"),
+    ("optree", "optree", "tf.keras"),
+    ("h5py", "h5py", "import h5py"),
+    ("pandas", "pandas", "import pandas"),
+    ("scipy", "scipy", "import scipy"),
+    ("grpc", "grpcio", "import grpc"),
+    ("PIL", "pillow", "from PIL import Image"),
+    ("psutil", "psutil", "import psutil"),
+)
+GRAVE = ("import tensorflow", "tf.keras")
+# Fewer Python files than this may have been edited by hand; where nearly all differ, some tool rewrote them.
+SEVERAL, NEARLY_ALL = 5, 0.9
+
+
+class Foreign(NamedTuple):
+    """A package whose compiled modules are all for another Python."""
+
+    module: Module
+    project: str
+    fails: str
+    files: tuple[Path, ...]
 
 
 class Package(NamedTuple):
@@ -29,8 +55,8 @@ class Package(NamedTuple):
 class Installation(Check):
     """
     Whether what the metadata say is what lies in the folders: several TensorFlows that write into one folder, two
-    releases of one package in one folder, native files that are missing, cut off, or from another release, folders
-    that a removal left behind.
+    releases of one package in one folder, native files that are missing, cut off, from another release, or for another
+    Python, folders that a removal left behind, Python files of TensorFlow that are not those of its wheel.
 
     Sizes are compared with the RECORD of each wheel (`--deep` compares SHA-256 sums). Packages without a RECORD (conda,
     Debian, editable installs) are left alone, stripped libraries too. Folders such as `~ensorflow`, which pip leaves
@@ -38,7 +64,7 @@ class Installation(Check):
     """
 
     name = "installation"
-    looks_at = "several TensorFlows in one folder, half-removed packages, missing or damaged native files"
+    looks_at = "several TensorFlows in one folder, half-removed packages, files that are missing, damaged or foreign"
     position = 28
     causes = ("wrong-library-loaded", "python-exception")
 
@@ -58,6 +84,8 @@ class Installation(Check):
             *(finding for group in shared for finding in self._shared(patient, group)),
             *self._damaged(patient, [package for package in packages if package not in spoken_for]),
             *self._remnant(patient),
+            *self._other_python(patient),
+            *self._mixed(patient, [package.distribution for package in spoken_for]),
         ]
         count = sum(len(package.files) for package in packages)
         summary = f"{count} native files of {len(packages)} packages are there and whole"
@@ -132,6 +160,51 @@ class Installation(Check):
                 repair=cure.repair,
             )
 
+    def _other_python(self, patient: Patient) -> Iterator[Finding]:
+        """One finding for each folder: all that is wrong in it came the same way."""
+        foreign = tuple(for_another_python(patient))
+        for entry in dict.fromkeys(each.module.entry for each in foreign):
+            group = [each for each in foreign if each.module.entry == entry]
+            names = ", ".join(each.project for each in group)
+            python = "{}.{}".format(*(built_for(group[0].files[0].name) or ()))
+            own = ".".join(map(str, (patient.interpreter.version or ())[:2]))
+            owners = [each for each in in_folder(entry) if each.key in {one.project for one in group}]
+            files = tuple(file for each in group for file in each.files)
+            repair: Repair | None = None
+            if command := without(patient, entry):
+                cure = fix(f"take {entry} off PYTHONPATH", command)
+            else:
+                wanted = [f"{each.key}=={each.version}" for each in owners] or [each.project for each in group]
+                install = pip(patient, "install", "--no-deps", "--force-reinstall", *wanted)
+                cure = fix(f"install {names} for this Python", shlex.join(install))
+                kept = set_aside(files)
+                if entry == own_folder(patient):
+                    repair = Repair(commands=(*kept.commands, install), undo=kept.undo)
+            fails = next((each.fails for each in group if each.fails in GRAVE), group[0].fails)
+            tell = self.error if fails in GRAVE and patient.tensorflow else self.warning
+            yield tell(
+                f"{names} {'was' if len(group) == 1 else 'were'} built for Python {python}, this is {own}: "
+                f"`{fails}` fails",
+                [(f"{each.project}: {each.files[0].name}", str(each.files[0])) for each in group]
+                + [(f"Python {own} loads none of its modules", patient.interpreter.executable)],
+                (cure,),
+                repair=repair,
+            )
+
+    def _mixed(self, patient: Patient, spoken_for: Iterable[Distribution]) -> Iterator[Finding]:
+        """An upgrade that ended halfway, or files copied from another release."""
+        if patient.tensorflow is None or patient.tensorflow.distribution in spoken_for:
+            return
+        package = patient.tensorflow.distribution
+        seen = sources(package, "tensorflow/", deep=patient.wishes.deep)
+        if SEVERAL <= len(seen.changed) < seen.total * NEARLY_ALL:
+            yield self.warning(
+                f"{len(seen.changed)} of {seen.total} Python files of {package.key} {package.version} were changed: "
+                "another release may be mixed in",
+                [(f"{path.name} differs from what RECORD lists", str(path)) for path in seen.changed[:4]],
+                (reinstalled(patient, package).fix,),  # no repair: it would undo what was changed on purpose
+            )
+
     def _remnant(self, patient: Patient) -> Iterator[Finding]:
         """A folder without `__init__.py`: the import succeeds, and the module is empty."""
         for name in ("tensorflow", "numpy"):
@@ -151,6 +224,18 @@ class Installation(Check):
 
 def look(distribution: Distribution, *, deep: bool = False) -> Package:
     return Package(distribution, tuple(inspect(listed, deep=deep) for listed in native_files(distribution)))
+
+
+def for_another_python(patient: Patient) -> Iterator[Foreign]:
+    for name, project, fails in COMPILED:
+        module = would_import(name, patient.interpreter.path)
+        if module is None or module.kind != "package":
+            continue
+        inside = f"{module.place}/"
+        files = [path for path in patient.native_files if str(path).startswith(inside)]
+        others = for_others_only(files, patient.interpreter.version)
+        if others:
+            yield Foreign(module, project, fails, others)
 
 
 def same_name(packages: Iterable[Package]) -> list[tuple[Package, ...]]:

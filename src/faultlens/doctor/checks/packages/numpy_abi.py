@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,12 +10,13 @@ from packaging.version import Version
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.distributions import Distribution, in_folder
-from faultlens.doctor.imports import would_import
+from faultlens.doctor.extension_modules import loads
+from faultlens.doctor.imports import hidden_folders, would_import
 from faultlens.doctor.installed_files import native_files
 from faultlens.doctor.numpy_abi import NumpyUse, misfit, numpy_uses
 from faultlens.doctor.patient import Patient
-from faultlens.doctor.replacement import PACKAGE_FOLDERS, replacement
-from faultlens.doctor.requirements import demand, needed_by
+from faultlens.doctor.replacement import PACKAGE_FOLDERS, Replacement, replacement
+from faultlens.doctor.requirements import admits, demand, needed_by
 from faultlens.finding import Examination, Finding
 
 
@@ -46,7 +47,8 @@ class NumpyAbi(Check):
     """
     Every compiled module that calls NumPy's C API was built with the headers of one NumPy. Those of NumPy 1 (TensorFlow
     up to 2.17 among them) cannot be used with NumPy 2: ImportError, or a crash through a null table of functions where
-    the module ignores the error. Those of NumPy 2 work with both, down to a release that stands in the module.
+    the module ignores the error. Those of NumPy 2 work with both, down to a release that stands in the module, or to
+    1.25 where they look up `numpy.exceptions`.
 
     What is read are the texts that NumPy's headers leave in the modules. Modules for another Python and libraries above
     48 MB are left out (`--deep` reads the latter too). It is an error where TensorFlow needs the package or where the
@@ -82,25 +84,58 @@ class NumpyAbi(Check):
         self, patient: Patient, numpy: Distribution, groups: tuple[Group, ...], unusable: list[Group]
     ) -> Iterable[Finding]:
         needed = needed_by(patient.tensorflow.distribution, patient) if patient.tensorflow else frozenset()
-        grave = [group for group in unusable if group.package is None or group.package.key in needed]
-        wanted = fitting_numpy(groups, self._declared(patient))
+        replaced = {group: wanted for group in unusable if (wanted := self._other_release(patient, group)) is not None}
+        wanted = fitting_numpy((group for group in groups if group not in replaced), self._declared(patient))
         cure = replacement(patient, "numpy", wanted, "all compiled modules here fit it") if wanted else None
-        for group in unusable:
-            evidence = [(f"{use.path.name} {misfit(use, numpy.version)}", str(use.path)) for use in group.nearest[:3]]
-            tell = self.error if group in grave else self.warning
-            yield tell(
-                f"{group.name} {group.misfit(numpy.version)}, not for the installed {numpy.version}",
-                [*evidence, (f"numpy {numpy.version}", str(numpy.metadata))],
-                ((cure.fix,) if cure else ()) + (self._rebuilt(patient, group),),
-                repair=cure.repair if cure else None,
-            )
+        for said, alike in by_reason((group for group in unusable if group not in replaced), numpy.version).items():
+            # A newer release would not do with an older NumPy.
+            rebuilt = [] if cure and said.startswith("needs") else [self._rebuilt(patient, alike)]
+            yield self._finding(numpy, said, alike, needed, cure, *rebuilt)
+        for group, release in replaced.items():
+            assert group.package is not None
+            because = "what TensorFlow asks for"
+            other = replacement(patient, group.package.key, release, because)
+            yield self._finding(numpy, group.misfit(numpy.version) or "", [group], needed, other)
+
+    def _finding(
+        self,
+        numpy: Distribution,
+        said: str,
+        groups: list[Group],
+        needed: frozenset[str],
+        cure: Replacement | None,
+        *others: Fix,
+    ) -> Finding:
+        grave = [group for group in groups if group.package is None or group.package.key in needed]
+        groups = [*grave, *(group for group in groups if group not in grave)]
+        shown = [use for group in groups[:4] for use in group.nearest[: 3 if len(groups) == 1 else 1]]
+        tell = self.error if grave else self.warning
+        return tell(
+            f"{names(groups)} {said if len(groups) == 1 else _of_several(said)}; NumPy {numpy.version} is installed",
+            [
+                *((f"{use.path.name} {misfit(use, numpy.version)}", str(use.path)) for use in shown),
+                (f"numpy {numpy.version}", str(numpy.metadata)),
+            ],
+            (*((cure.fix,) if cure else ()), *others),
+            repair=cure.repair if cure else None,
+        )
 
     @staticmethod
-    def _rebuilt(patient: Patient, group: Group) -> Fix:
-        if group.package is None:
-            return fix(f"build {group.name} again, with the NumPy that is installed", safe=False)
-        command = f"{patient.interpreter.pip} install --upgrade {group.package.key}"
-        return fix(f"install a build of {group.package.key} that fits", command, safe=False)
+    def _other_release(patient: Patient, group: Group) -> str | None:
+        """The releases of a package that TensorFlow asks for, where another is installed: NumPy is not to blame."""
+        if patient.tensorflow is None or group.package is None:
+            return None
+        asked = demand(patient.tensorflow.distribution, group.package.key, patient.interpreter)
+        return str(asked.specifier) if asked and not admits(asked, group.package.version) else None
+
+    @staticmethod
+    def _rebuilt(patient: Patient, groups: Iterable[Group]) -> Fix:
+        packages = [group.package.key for group in groups if group.package is not None]
+        own = [group.name for group in groups if group.package is None]
+        if own:
+            return fix(f"build {' and '.join(own)} again, with the NumPy that is installed", safe=False)
+        command = f"{patient.interpreter.pip} install --upgrade {' '.join(packages)}"
+        return fix(f"install builds of {' and '.join(packages)} that fit", command, safe=False)
 
     @staticmethod
     def _declared(patient: Patient) -> SpecifierSet:
@@ -120,21 +155,13 @@ def loadable(patient: Patient) -> tuple[Path, ...]:
         found.update(dict.fromkeys(_modules(folder)))
         for package in in_folder(folder):
             found.update(dict.fromkeys(folder / file for file in package.files if file.endswith(".so")))
-    hidden = _hidden(patient, found)
-    abi = patient.interpreter.abi
+    hidden = hidden_folders(found, patient.interpreter.path)
+    version = patient.interpreter.version
     return tuple(
         path
         for path in found
-        if _is_for(path.name, abi) and not path.parent.name.endswith(".libs") and hidden.isdisjoint(path.parents)
+        if loads(path.name, version) and not path.parent.name.endswith(".libs") and hidden.isdisjoint(path.parents)
     )
-
-
-def _hidden(patient: Patient, files: Iterable[Path]) -> set[Path]:
-    """Folders of packages of which another copy comes first on the search path."""
-    entries = [Path(entry) for entry in patient.interpreter.path]
-    tops = {entry / path.relative_to(entry).parts[0] for path in files for entry in entries if entry in path.parents}
-    first = {name: would_import(name, entries) for name in {top.name for top in tops}}
-    return {top for top in tops if (found := first[top.name]) and found.kind == "package" and found.place != top}
 
 
 def _modules(folder: Path) -> list[Path]:
@@ -142,11 +169,6 @@ def _modules(folder: Path) -> list[Path]:
         return sorted(folder.glob("*.so"))
     except OSError:
         return []
-
-
-def _is_for(name: str, abi: str | None) -> bool:
-    """Not where the name says that it is for another Python: "_conv.cpython-310-x86_64-linux-gnu.so"."""
-    return abi is None or ".cpython-" not in name or f".{abi}-" in name
 
 
 def owners(patient: Patient) -> Mapping[Path, Distribution]:
@@ -162,6 +184,25 @@ def grouped(uses: Iterable[NumpyUse], owner: Mapping[Path, Distribution]) -> tup
         before = found.get(name, Group(name, package, ()))
         found[name] = before._replace(uses=(*before.uses, use))
     return tuple(found.values())
+
+
+def by_reason(groups: Iterable[Group], numpy: str) -> dict[str, list[Group]]:
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.misfit(numpy) or "", []).append(group)
+    return found
+
+
+def names(groups: Sequence[Group]) -> str:
+    """ "a 1.0, b 2.0 and c 3.0", "a 1.0, b 2.0, c 3.0 and 7 more"."""
+    said = [group.name for group in groups]
+    if len(said) > 4:
+        said = [*said[:3], f"{len(said) - 3} more"]
+    return " and ".join(part for part in (", ".join(said[:-1]), said[-1]) if part)
+
+
+def _of_several(said: str) -> str:
+    return said.replace("was built", "were built").replace("needs", "need")
 
 
 def fitting_numpy(groups: Iterable[Group], declared: SpecifierSet) -> str | None:

@@ -38,15 +38,18 @@ class Python(Check):
     def examine(self, patient: Patient) -> Examination:
         interpreter = patient.interpreter
         version = ".".join(map(str, interpreter.version or ())) or "of unknown version"
+        findings = [*self._does_not_start(patient), *self._hidden(patient)]
+        if not findings and not interpreter.was_asked:
+            return self.skipped(f"not asked: {interpreter.problem}")
         return self.judged(
-            [*self._does_not_start(patient), *self._hidden(patient)],
+            findings,
             f"Python {version} starts, and finds its own modules",
             [f"{interpreter.executable}, prefix {interpreter.prefix}", *interpreter.path],
         )
 
     def _does_not_start(self, patient: Patient) -> Iterator[Finding]:
         interpreter = patient.interpreter
-        if interpreter.problem:
+        if interpreter.problem and interpreter.was_asked:
             command = f"{shlex.quote(interpreter.executable)} -c pass"
             yield self.error(
                 f"Python itself does not start: {interpreter.problem}",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -9,10 +10,13 @@ from packaging.version import InvalidVersion, Version
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.distributions import normal
 from faultlens.doctor.imports import Module, would_import
+from faultlens.doctor.keras_settings import VARIABLE, chosen_backend
 from faultlens.doctor.patient import Patient, TensorFlow
 from faultlens.doctor.replacement import replacement, set_aside, without
 from faultlens.doctor.requirements import admits, demand, demands, provider
+from faultlens.doctor.source_names import lacking
 from faultlens.finding import Examination, Finding
+from faultlens.safe_text import one_line
 
 # What `import tensorflow` itself imports, by the name of the package that brings it. Tried on 2.15 and 2.21 by taking
 # away one at a time; without the others it declares (keras, libclang, tensorboard, grpcio, h5py, …) the import works.
@@ -40,7 +44,10 @@ PROBABILITY, ITS_EXTRA = "tensorflow-probability", "tf"
 # Keras 3 fails before TensorFlow 2.15 (tried: 2.12, 2.14), Keras 2 from 2.16 on (tried: 2.16, 2.17, 2.21).
 # Keras 2 that is too new for an old TensorFlow; other neighbours worked (2.13 with 2.14, 2.14 with 2.12 and 2.15).
 FAILING = {(2, 12): ((2, 13), (2, 14), (2, 15)), (2, 13): ((2, 15),)}
+# (package, module, the file of TensorFlow's that every import of it loads and that uses it)
+TAKEN_FROM = (("ml-dtypes", "ml_dtypes", "python/framework/dtypes.py"),)
 NAMES = ("tensorflow", "keras", "numpy")  # a file of this name beside the program hides the package
+WRITE_TENSORFLOW = r's/"backend": *"[^"]*"/"backend": "tensorflow"/'  # in keras.json
 LEGACY = "TF_USE_LEGACY_KERAS"
 _CPYTHON = re.compile(r"^cp(\d)(\d+)$")
 
@@ -51,7 +58,9 @@ class TensorFlowPackage(Check):
     import needs are there and fit.
 
     Only what was seen to fail is a finding. A requirement that is merely broken in the metadata is a detail: TensorFlow
-    2.15 works with Keras 3 and with protobuf 6, although it asks for neither.
+    2.15 works with Keras 3 and with protobuf 6, although it asks for neither. What TensorFlow takes from ml_dtypes when
+    it is imported is compared with what ml_dtypes has, both from their sources. The backend that KERAS_BACKEND or
+    keras.json asks for must be one of Keras's, and its package must be there.
     """
 
     name = "tensorflow"
@@ -74,7 +83,9 @@ class TensorFlowPackage(Check):
             *hidden,
             *self._wrong_python(patient, tensorflow),
             *self._missing(patient, tensorflow),
+            *self._too_old(patient, tensorflow),
             *self._keras(patient, tensorflow),
+            *self._backend(patient),
             *self._probability(patient, tensorflow),
         ]
         python = f"Python {version[0]}.{version[1]}" if version else "this Python"
@@ -136,6 +147,28 @@ class TensorFlowPackage(Check):
                 repair=cure.repair,
             )
 
+    def _too_old(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+        """A package that lacks what TensorFlow takes from it as soon as it is imported."""
+        for name, module, user in TAKEN_FROM:
+            package, found = patient.distribution(name), would_import(module, patient.interpreter.path)
+            asked = demand(tensorflow.distribution, name, patient.interpreter)
+            if package is None or asked is None or found is None or found.place.parent != package.folder:
+                continue
+            missing = lacking(tensorflow.folder / user, module, found.place / "__init__.py")
+            if not missing or admits(asked, package.version):
+                continue
+            cure = replacement(patient, name, str(asked.specifier))
+            yield self.error(
+                f"{name} {package.version} has no {missing[0]}: `import tensorflow` fails",
+                [
+                    (f"TensorFlow {tensorflow.version} uses {module}.{missing[0]}", str(tensorflow.folder / user)),
+                    (f"{module} does not define it", str(found.place / "__init__.py")),
+                    (f"TensorFlow {tensorflow.version} requires {asked}", str(tensorflow.distribution.metadata)),
+                ],
+                (cure.fix,),
+                repair=cure.repair,
+            )
+
     def _keras(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
         keras, tf_keras = patient.distribution("keras"), patient.distribution("tf-keras")
         legacy = patient.variables.get(LEGACY, "").lower() in ("1", "true")
@@ -161,6 +194,33 @@ class TensorFlowPackage(Check):
             ],
             (cure.fix, *([fix("or use Keras 3", f"unset {LEGACY}")] if legacy else [])),
             repair=cure.repair,
+        )
+
+    def _backend(self, patient: Patient) -> Iterator[Finding]:
+        """Keras 3 is asked for a backend that it does not have, or whose package is not there."""
+        chosen, keras = chosen_backend(patient.variables), would_import("keras", patient.interpreter.path)
+        if chosen is None or keras is None or patient.variables.get(LEGACY, "").lower() in ("1", "true"):
+            return
+        backends = keras.place / "src" / "backend"
+        if not (backends / "tensorflow").is_dir():
+            return  # Keras 2, which has no backends, or one that keeps them elsewhere
+        name = one_line(chosen.name, 40)
+        if not (chosen.name.isidentifier() and chosen.name != "common" and (backends / chosen.name).is_dir()):
+            why = f"Keras has no backend {name}"
+        elif would_import(chosen.name, patient.interpreter.path) is None:
+            why = f"{name} is not installed"
+        else:
+            return
+        asks = f"{chosen.file.name} asks for the backend {name}" if chosen.file else f"{VARIABLE}={name}"
+        change = (
+            fix("write tensorflow there", shlex.join(("sed", "-i", WRITE_TENSORFLOW, str(chosen.file))))
+            if chosen.file
+            else fix("take the variable away", f"unset {VARIABLE}")
+        )
+        yield self.error(
+            f"{asks}, and {why}: `import keras` and `tf.keras` fail",
+            [(asks, chosen.source), (why, str(backends) if "no backend" in why else "search path")],
+            (change,),
         )
 
     def _probability(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
