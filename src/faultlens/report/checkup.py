@@ -115,7 +115,7 @@ def _closing(checkup: Checkup, verbose: bool) -> Sequence[str]:
     else:
         lines = [f"{count(errors, 'error')}, {count(warnings, 'warning')}."]
     if any(finding.repair for finding in findings):
-        lines.append("`faultlens doctor --fix` can repair it; `--dry-run` shows how.")
+        lines.append("The same command with `--fix` can repair it; with `--dry-run` it shows how.")
     if checkup.tensorflow is None:
         lines.append("TensorFlow is not installed here; `--python` names another environment.")
     if not verbose:
