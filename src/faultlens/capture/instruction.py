@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from iced_x86 import (
@@ -55,7 +56,7 @@ def decode(
     return crash.Instruction(
         address=crash.Address(address),
         code=code[: instruction.len].hex(),
-        text=_formatter().format(instruction),
+        text=formatter().format(instruction),
         operands=tuple(_operand(each, registers) for each in used if each.access in _READS | _WRITES),
         cpu_features=tuple(name for name in features if name not in _BASELINE and "INTEL" not in name),
         library=library,
@@ -113,11 +114,13 @@ def _expression(used: UsedMemory) -> str:
     return f"{segment}[{text}]"
 
 
-def _formatter() -> Formatter:
-    formatter = Formatter(FormatterSyntax.INTEL)
-    formatter.space_after_operand_separator = True
-    formatter.hex_prefix = "0x"
-    formatter.hex_suffix = ""
-    formatter.uppercase_hex = False
-    formatter.branch_leading_zeros = False
-    return formatter
+@cache
+def formatter() -> Formatter:
+    """Instructions as this project writes them: `mov rax, [rdi+8]`."""
+    made = Formatter(FormatterSyntax.INTEL)
+    made.space_after_operand_separator = True
+    made.hex_prefix = "0x"
+    made.hex_suffix = ""
+    made.uppercase_hex = False
+    made.branch_leading_zeros = False
+    return made

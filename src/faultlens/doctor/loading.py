@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from faultlens.environment.binary import Dynamic
 from faultlens.environment.elf import ElfError
-from faultlens.environment.linkage import undefined_symbols
 from faultlens.environment.loader import Fault, Process, Read, interpreter_of, read_dynamic, this_system
 
 if TYPE_CHECKING:
@@ -55,15 +54,6 @@ class Loading:
     refusals: tuple[Refusal, ...]  # one for each thing that is not right, with the first module that meets it
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """One library as the loader would see it in a process that has imported TensorFlow."""
-
-    files: Mapping[str, str | None]  # for each library that it needs, the file that would be taken
-    faults: tuple[Fault, ...]  # why it would be refused
-    undefined: tuple[str, ...]  # symbols that nobody defines; not looked for where there are faults
-
-
 class LoadingError(Exception):
     """Why the process cannot be imagined: one line."""
 
@@ -88,17 +78,6 @@ def imagine(patient: Patient, variables: Mapping[str, str]) -> Loading:
         for fault in process.open(str(module.path)).faults:
             found.setdefault(fault, Refusal(module, fault))
     return Loading(process, modules, tuple(found.values()))
-
-
-def resolve(path: Path, patient: Patient) -> Resolved:
-    """Which file would be taken for each library that `path` needs, when a program loads it after TensorFlow, and
-    which symbols would then be missing. For custom ops. Raises LoadingError."""
-    process = imagine(patient, patient.variables).process
-    library, faults = process.open(str(path.absolute()))
-    if library is None:
-        return Resolved({}, faults, ())
-    files = {name: each.path if each else None for name, each in library.needs.items()}
-    return Resolved(files, faults, () if faults else undefined_symbols(process, library))
 
 
 def _reader(patient: Patient) -> Read:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from iced_x86 import Code, CpuidFeature, Decoder, FlowControl, Formatter, FormatterSyntax, Instruction, Mnemonic
+from iced_x86 import Code, CpuidFeature, Decoder, FlowControl, Instruction, Mnemonic
 
+from faultlens.capture.instruction import formatter
 from faultlens.environment import elf
 from faultlens.environment.binary import Binary
 from faultlens.knowledge.cpu_features import FLAGS
@@ -64,7 +64,7 @@ def unasked_needs(binary: Binary) -> tuple[Need, ...]:
                     return ()
                 flags, _ = _known.get(instruction.code) or _properties(instruction)
                 if not flags <= told:
-                    found.append(Need(instruction.ip, flags - told, _formatter().format(instruction)))
+                    found.append(Need(instruction.ip, flags - told, formatter().format(instruction)))
                     told |= flags
     return tuple(found)
 
@@ -152,7 +152,7 @@ class _Walk:
                 continue
             flags, flow = properties
             if not flags <= self._told:
-                block.needs.append(Need(instruction.ip, flags, _formatter().format(instruction)))
+                block.needs.append(Need(instruction.ip, flags, formatter().format(instruction)))
             if flow == FlowControl.CALL:
                 block.calls.append((instruction.ip, instruction.near_branch_target))
             elif flow not in _GOES_ON:
@@ -193,13 +193,3 @@ def _properties(instruction: Instruction) -> Properties:
     found = (flags, flow) if (flags, flow) != _PLAIN else _PLAIN
     _known[instruction.code] = found
     return found
-
-
-@cache
-def _formatter() -> Formatter:
-    formatter = Formatter(FormatterSyntax.INTEL)
-    formatter.space_after_operand_separator = True
-    formatter.hex_prefix = "0x"
-    formatter.hex_suffix = ""
-    formatter.uppercase_hex = False
-    return formatter

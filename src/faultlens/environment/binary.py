@@ -17,7 +17,7 @@ from faultlens.environment import elf
 PT_DYNAMIC = 2
 SHN_UNDEF = 0
 _WRITE, _ALLOC, _EXECUTE = 1, 2, 4  # flags of sections
-STB_LOCAL, STB_GLOBAL, STB_WEAK, STB_UNIQUE = 0, 1, 2, 10
+STB_GLOBAL, STB_WEAK = 1, 2
 MAX_TABLE = 1 << 30
 MAX_POINTERS = 1 << 16
 WORD = (1 << 64) - 1
@@ -35,7 +35,6 @@ VER_FLG_WEAK = 2  # the loader does without this version
 ) = (
     0, 1, 5, 6, 10, 12, 14, 15, 29, 25, 27, 0x6FFFFEF5, 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF,
 )  # fmt: skip
-DT_HASH = 4
 DT_RELA, DT_RELASZ, DT_RELACOUNT = 7, 8, 0x6FFFFFF9
 R_X86_64_64, R_X86_64_RELATIVE = 1, 8
 

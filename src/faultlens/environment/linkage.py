@@ -22,8 +22,7 @@ def imports(path: str) -> tuple[str, ...]:
     """Symbols that must be found; weak ones need not be."""
     try:
         with Binary(path) as binary:
-            symbols = binary.symbols()
-            return tuple(symbol.name for symbol in symbols if not symbol.defined and symbol.binding == STB_GLOBAL)
+            return tuple(symbol.name for symbol in binary.imports() if symbol.binding == STB_GLOBAL)
     except (OSError, ElfError):
         return ()
 

@@ -12,7 +12,7 @@ from faultlens.saved.regular import UnreadError
 MAGIC = 0xDB4775248B80FB57
 FOOTER = 48
 TRAILER = 5  # after each block: its kind of compression, and a checksum
-PLAIN, SNAPPY = 0, 1
+PLAIN = 0  # kind of compression: TensorFlow writes no other
 MAX_ENTRIES = 1_000_000
 MAX_KEY = 1 << 16
 

@@ -13,7 +13,6 @@ from faultlens.doctor.checks.native.duplicates import Duplicates
 from faultlens.doctor.checks.native.libraries import Libraries
 from faultlens.doctor.checks.native.preload import COPY, Overlap, Preload, gives_only
 from faultlens.doctor.checks.native.shadowing import Shadowing
-from faultlens.doctor.loading import resolve
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.swaps import without
 from faultlens.environment.binary import Dynamic
@@ -344,17 +343,3 @@ def test_copies_are_details(tmp_path: Path) -> None:
     (copies,) = quick.details
     assert copies.startswith("libopenblas 2 times: ")
     assert deep.details == (copies, f"{site}/tensorflow/_one.so and {site}/numpy/two.{TAG} both define 60 symbols")
-
-
-# ------------------------------------------------------------------------------------------------- for custom ops
-
-
-def test_a_library_is_resolved_as_in_a_program(tmp_path: Path) -> None:
-    tensorflow(tmp_path)
-    op = write_library(tmp_path / "op.so", needed=[FRAMEWORK], imports=["TF_one", "TF_gone"])
-    found = resolve(op, met(tmp_path))
-    assert found.files == {FRAMEWORK: f"{site_packages(tmp_path)}/tensorflow/python/../{FRAMEWORK}"}
-    assert found.undefined == ("TF_gone",) and found.faults == ()
-    write_library(op, needed=["libnowhere.so.7"])
-    found = resolve(op, met(tmp_path))
-    assert found.files == {"libnowhere.so.7": None} and [fault.kind for fault in found.faults] == ["missing"]
