@@ -15,6 +15,7 @@ CANNOT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _open_streams()
     options = _parser().parse_args(arguments)
     try:
         return int(options.handler(options))
@@ -22,11 +23,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"faultlens: {error}", file=sys.stderr)
         return CANNOT
     except BrokenPipeError:
-        # The reader of our output has gone; nothing more can be said, and Python must not try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # its reader has gone
+        return CANNOT
+    except OSError as error:
+        _drop_output()
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"faultlens: Cannot go on: {error.strerror or error}{where}.", file=sys.stderr)
         return CANNOT
     except KeyboardInterrupt:
         return 130
+
+
+def _open_streams() -> None:
+    """A caller may have closed them."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """What is still to be written cannot be, and Python must not try at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

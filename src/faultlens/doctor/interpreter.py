@@ -52,7 +52,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
     executable = _executable(python, variables)
     try:
         done = subprocess.run(
-            [executable, "-c", _QUESTION],
+            [executable, "-B", "-c", _QUESTION],  # -B: nothing is written into the environment
             env=dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,

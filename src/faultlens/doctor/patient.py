@@ -58,7 +58,7 @@ class Patient:
     interpreter: Interpreter
     wishes: Wishes = Wishes()
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    directory: Path = field(default_factory=Path.cwd)
+    directory: Path = field(default_factory=lambda: here())
     limits: Mapping[str, Limit] = field(default_factory=lambda: own_limits())
     machine: MachineState = field(default_factory=machine_state)
     cgroup: CgroupState | None = field(default_factory=lambda: own_cgroup())
@@ -135,6 +135,14 @@ def meet(wishes: Wishes, variables: Mapping[str, str] | None = None) -> Patient:
     """The environment of a program that would be started here and now."""
     variables = dict(os.environ) if variables is None else variables
     return Patient(find_interpreter(wishes.python, variables), wishes, variables)
+
+
+def here() -> Path:
+    """The working folder, also where it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.environ.get("PWD", "/"))
 
 
 def own_cgroup() -> CgroupState | None:

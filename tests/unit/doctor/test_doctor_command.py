@@ -253,3 +253,31 @@ def test_we_do_not_take_the_users_modules_for_ours(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "faultlens", "doctor", "python"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 1
     assert b"random.py" in done.stdout
+
+
+@pytest.mark.parametrize(("streams", "status"), [(">/dev/full", 2), (">&-", 0), (">&- 2>&- <&-", 0)])
+def test_streams_that_are_full_or_closed(streams: str, status: int) -> None:
+    command = f"{sys.executable} -m faultlens doctor cpu {streams}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    assert ("No space left" in done.stderr) == (status == 2)
+
+
+def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
+    command = (
+        f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m faultlens doctor --python {sys.executable}"
+    )
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 1)
+    assert "this check failed" not in done.stdout
+
+
+def test_nothing_is_written_into_the_environment(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    packages = next((tmp_path / "env").glob("lib/python3*/site-packages"))
+    (packages / "hook.py").write_text("")
+    (packages / "hook.pth").write_text("import hook\n")
+    before = sorted((tmp_path / "env").rglob("*"))
+    assert main(["doctor", "--python", str(tmp_path / "env"), "--json", str(tmp_path / "told.json")]) in (0, 1)
+    assert sorted((tmp_path / "env").rglob("*")) == before
