@@ -19,6 +19,7 @@ from faultlens.finding import Finding
 from faultlens.loader_variables import preload_entries
 from faultlens.redaction import HIDDEN
 
+QUICKLY = 2.0  # seconds: somebody waits for the report
 _INTERPRETER = re.compile(r"python[\d.]*$")
 _REFUSED = re.compile(r"(/[^\s:]+\.so[\w.]*): undefined symbol")
 
@@ -43,7 +44,7 @@ def patient_of(crash: Crash) -> Patient | None:
         return None
     variables = _variables(crash)
     try:
-        interpreter = find_interpreter(python, variables)
+        interpreter = find_interpreter(python, variables, QUICKLY)
     except FaultlensError:
         return None
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()

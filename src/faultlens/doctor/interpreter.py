@@ -47,7 +47,7 @@ class Interpreter(Record, frozen=True):
         return f"{shlex.quote(self.executable)} -m pip"
 
 
-def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interpreter:
+def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: float = SECONDS) -> Interpreter:
     """`python` is a path, a name, or a virtual environment; by default the active environment's, as for `run`."""
     executable = _executable(python, variables)
     try:
@@ -56,14 +56,14 @@ def find_interpreter(python: str | None, variables: Mapping[str, str]) -> Interp
             env=dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=seconds,
         )
     except OSError as error:
         if error.errno in _OUR_TROUBLE:
             return _from_folders(executable, f"no process could be started: {error.strerror}", was_asked=False)
         raise FaultlensError(f"Cannot run {executable}: {error.strerror}.", "Name a Python with --python.") from error
     except subprocess.TimeoutExpired:
-        return _from_folders(executable, f"it gave no answer within {SECONDS:.0f} s")
+        return _from_folders(executable, f"it gave no answer within {seconds:.0f} s")
     try:
         version, own, prefix, base, path = ast.literal_eval(done.stdout.decode().splitlines()[-1])
         return Interpreter(
