@@ -99,7 +99,7 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         cpu=arguments.cpu,
         ops=_paths(arguments.op, "Name the library that tf.load_op_library would load."),
         models=_paths(arguments.model, "Name a SavedModel folder, a .keras or .h5 file, or a checkpoint.", prefix=True),
-        folders=tuple(map(Path, arguments.save_to)),  # may not be there yet
+        folders=_folders(arguments.save_to),
         deep=arguments.deep,
     )
 
@@ -110,6 +110,14 @@ def _paths(names: list[str], advice: str, *, prefix: bool = False) -> tuple[Path
         path = Path(name)
         if not os.path.lexists(path) and not (prefix and Path(f"{name}.index").exists()):
             raise FaultlensError(f"There is no {name}.", advice)
+    return tuple(map(Path, names))
+
+
+def _folders(names: list[str]) -> tuple[Path, ...]:
+    """They may not be there yet."""
+    for path in map(Path, names):
+        if path.exists() and not path.is_dir():
+            raise FaultlensError(f"{path} is not a folder.", "Name the folder that the program saves to.")
     return tuple(map(Path, names))
 
 
@@ -184,11 +192,12 @@ def _repair(
         if not _agreed(waiting[0], arguments):
             continue
         sys.stdout.flush()
-        failed = apply(repair, variables)
-        _say(f"That failed with exit status {failed}." if failed else "Done.", "To take it back:")
-        _say(f"  $ {in_shell(repair.undo)}")
-        if failed:
-            break
+        if failed := apply(repair, variables):
+            # Others may still be possible.
+            _say(f"That failed with exit status {failed}. If it changed something, this takes it back:")
+            _say(f"  $ {in_shell(repair.undo)}")
+            continue
+        _say("Done. To take it back:", f"  $ {in_shell(repair.undo)}")
         checkup = examine(meet(wishes, variables), checks)
         left = f"{len(checkup.findings)} left (faultlens doctor shows them)" if checkup.findings else "nothing left"
         _say(f"Looked again: {left}.")

@@ -68,9 +68,13 @@ def console(stream: TextIO) -> Console:
 
     from faultlens.safe_text import make_printable
 
+    class OurConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with 1, which means findings
+
     terminal = stream.isatty()
     plain = not terminal or bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return OurConsole(
         file=make_printable(stream),
         color_system=None if plain else "auto",
         width=None if terminal else PIPE_WIDTH,

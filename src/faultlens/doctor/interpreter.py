@@ -15,6 +15,7 @@ from pathlib import Path
 from faultlens.crash import Record
 from faultlens.environment.procfs import read_fields
 from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
 
 SECONDS = 10.0
 # No process, descriptor or memory left: what the doctor is here to tell, and no fault of the interpreter.
@@ -75,7 +76,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: 
         )
     except (IndexError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         ending = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+        said = one_line(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2], 200)
         return _from_folders(executable, f"it ended with {ending}" + (f": {said}" if said else ""))
 
 
@@ -119,7 +120,8 @@ def _from_folders(executable: str, problem: str, *, was_asked: bool = True) -> I
         version = match[1] if match else None
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
     if not numbers:
-        raise FaultlensError(f"{executable} is no Python: {problem}.", "Name a Python or a virtual environment.")
+        how = problem.partition(": ")[0]  # what it says may be our own question, not understood
+        raise FaultlensError(f"{executable} is no Python: {how}.", "Name a Python or a virtual environment.")
     return Interpreter(
         executable=executable,
         version=numbers or None,

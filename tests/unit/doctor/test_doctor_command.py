@@ -121,7 +121,7 @@ def test_fix_repairs_looks_again_and_can_be_undone(only: Path, capsys: pytest.Ca
     told = capsys.readouterr().err
     assert "Looked again: nothing left." in told
     assert (only / "moved").exists() and not (only / "leftover").exists()
-    undo = told.split("To take it back:\n")[1].splitlines()[0].strip().removeprefix("$ ")
+    undo = told.split("take it back:\n")[1].splitlines()[0].strip().removeprefix("$ ")
     assert undo == f"mv {only}/moved {only}/leftover"
 
 
@@ -152,6 +152,7 @@ def test_bad_input_gets_one_sentence(capsys: pytest.CaptureFixture[str], tmp_pat
         (["--python", str(tmp_path / "none")], "There is no program"),
         (["--python", str(tmp_path)], "has no bin/python."),
         (["--op", str(tmp_path / "none.so")], "There is no "),
+        (["--save-to", __file__], "is not a folder."),
         (["--model", str(tmp_path / "none.keras")], "There is no "),
     ):
         assert main(["doctor", *arguments]) == 2
@@ -281,3 +282,10 @@ def test_nothing_is_written_into_the_environment(tmp_path: Path) -> None:
     before = sorted((tmp_path / "env").rglob("*"))
     assert main(["doctor", "--python", str(tmp_path / "env"), "--json", str(tmp_path / "told.json")]) in (0, 1)
     assert sorted((tmp_path / "env").rglob("*")) == before
+
+
+def test_a_reader_that_went_away_is_no_finding() -> None:
+    command = f"{sys.executable} -m faultlens doctor --list -v | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode in (0, 2)  # 0: all of it fitted into the pipe
+    assert done.stderr == ""
