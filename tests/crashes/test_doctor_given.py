@@ -35,6 +35,12 @@ model.save(f"{folder}/model.h5")
 model.save_weights(f"{folder}/model.weights.h5")
 tf.saved_model.save(model, f"{folder}/saved")
 tf.train.Checkpoint(model=model, word=tf.Variable("text")).save(f"{folder}/steps/ck")
+open(f"{folder}/words.txt", "w").write("one\\ntwo\\n")
+words = tf.Module()
+whole, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+lines = tf.lookup.TextFileInitializer(f"{folder}/words.txt", tf.string, whole, tf.int64, number)
+words.table = tf.lookup.StaticHashTable(lines, -1)
+tf.saved_model.save(words, f"{folder}/words")
 open(f"{folder}/model.tflite", "wb").write(tf.lite.TFLiteConverter.from_keras_model(model).convert())
 """
 # Each in a process of its own: a damaged tflite model may crash.
@@ -155,6 +161,7 @@ DAMAGES = [
     ("saved", "variables/variables.index", flip, "checksum"),
     ("saved", "variables/variables.data-00000-of-00001", cut, "ends at byte"),
     ("saved", "variables/variables.data-00000-of-00001", flip, "checksum"),
+    ("words", "assets/words.txt", Path.unlink, "words.txt is missing"),
     ("steps", "ck-1.data-00000-of-00001", cut, "ends at byte"),
     ("steps", "ck-1.data-00000-of-00001", flip, "checksum"),
     ("steps", "ck-1.data-00000-of-00001", Path.unlink, "is missing"),
@@ -165,7 +172,7 @@ DAMAGES = [
 
 
 def test_models_as_they_were_saved_are_whole(models: Path) -> None:
-    names = ("model.keras", "model.h5", "model.weights.h5", "saved", "steps", "steps/ck-1", "model.tflite")
+    names = ("model.keras", "model.h5", "model.weights.h5", "saved", "words", "steps", "steps/ck-1", "model.tflite")
     seen = doctor("--deep", "model", *(word for name in names for word in ("--model", models / name)))
     assert seen["mark"] == "ok" and "findings" not in seen, seen
     details = "\n".join(seen["details"])
@@ -173,7 +180,8 @@ def test_models_as_they_were_saved_are_whole(models: Path) -> None:
 
 
 def test_what_is_called_damaged_really_does_not_load(models: Path, tmp_path: Path) -> None:
-    whole = [str(models / name) for name in ("model.keras", "model.h5", "model.weights.h5", "saved", "model.tflite")]
+    names = ("model.keras", "model.h5", "model.weights.h5", "saved", "words", "model.tflite")
+    whole = [str(models / name) for name in names]
     broken, named = [], []
     for number, (name, inside, damage, _) in enumerate(DAMAGES):
         folder = tmp_path / str(number)
@@ -192,6 +200,23 @@ def test_what_is_called_damaged_really_does_not_load(models: Path, tmp_path: Pat
     loaded = python(LOAD, *whole, str(models), *broken)
     verdicts = [line.rsplit(" ", 1)[1] for line in loaded.stdout.splitlines()]
     assert verdicts == ["loads"] * (len(whole) + 1) + ["fails"] * len(broken), loaded.stdout
+
+
+def test_a_model_under_the_name_of_another_format_loads_once_it_is_renamed(models: Path, tmp_path: Path) -> None:
+    archive, hdf5 = tmp_path / "archive.h5", tmp_path / "hdf5.keras"
+    shutil.copy(models / "model.keras", archive)
+    shutil.copy(models / "model.h5", hdf5)
+    seen = doctor("model", "--model", archive, "--model", hdf5)
+    found = [msgspec.convert(each, Finding) for each in seen["findings"]]
+    assert found[0].title == "archive.h5 is a Keras archive under the name of an HDF5 file"
+    assert found[1].title.startswith("hdf5.keras is an HDF5 file, which Keras 3.")
+    before = python(LOAD, archive, hdf5).stdout.split()
+
+    for each in found:
+        subprocess.run(shlex.split(each.fixes[0].command), check=True)
+
+    after = python(LOAD, archive.with_suffix(".keras"), hdf5.with_suffix(".h5")).stdout.split()
+    assert before[1::2] == ["fails", "fails"] and after[1::2] == ["loads", "loads"]
 
 
 # ---------------------------------------------------------------------------------------------------- custom ops

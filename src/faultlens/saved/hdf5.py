@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from faultlens.saved.keras_config import new_in_3
 from faultlens.saved.record import Damage, Saved
 from faultlens.saved.regular import opened, size_of
 
@@ -12,6 +15,10 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MAX_VERSION = 3
 UNDEFINED = 0xFF
 OBJECT_HEADER = b"OHDR"  # of version 2; version 1 begins with its number
+HEADERS = 1 << 16  # bytes at the start in which Keras writes the attributes of the whole file
+MAX_TEXT = 16 << 20
+HEAP, HEAP_SIGNATURE = struct.Struct("<4s4xQ"), b"GCOL"
+HEAP_OBJECT = struct.Struct("<H6xQ")  # its number, its size
 
 Read = Callable[[int, int], bytes]  # (offset, size) -> at most size bytes
 
@@ -27,12 +34,15 @@ def read(path: Path) -> Saved:
             return file.read(length)
 
         what = damage(at, size)
+        version, config = ("", "") if what else (attribute(at, name) for name in ("keras_version", "model_config"))
     return Saved(
         path=path,
         kind="HDF5 file",
         files=1,
         size=size,
         weights=size,
+        writers=(("Keras", version[:40]),) if version else (),
+        new_in_keras_3=new_in_3(config),
         damages=(Damage(path, what),) if what else (),
     )
 
@@ -67,6 +77,32 @@ def damage(read: Read, size: int) -> str | None:
     if len(begin) == len(OBJECT_HEADER) and begin[0] != 1 and begin != OBJECT_HEADER:
         return "has no list of its contents: the save did not end"
     return None
+
+
+def attribute(read: Read, name: str) -> str:
+    """A text that h5py attached to the file: in a heap that the attribute leads to. Empty where none is found."""
+    raw = name.encode() + b"\0"
+    padded = re.escape(raw.ljust(-(-len(raw) // 8) * 8, b"\0"))
+    # Its type (text of any length: 20 bytes, padded), its shape (one), then length, heap, number within the heap.
+    match = re.search(padded + rb"\x19.{23}.{8}(.{16})", read(0, HEADERS), re.DOTALL)
+    if match is None:
+        return ""
+    length, heap, wanted = struct.unpack("<IQI", match[1])
+    head = read(heap, HEAP.size)
+    if length > MAX_TEXT or len(head) < HEAP.size:
+        return ""
+    signature, size = HEAP.unpack(head)
+    contents = read(heap, min(size, MAX_TEXT)) if signature == HEAP_SIGNATURE else b""
+    position = HEAP.size
+    while position + HEAP_OBJECT.size <= len(contents):
+        number, size = HEAP_OBJECT.unpack_from(contents, position)
+        position += HEAP_OBJECT.size
+        if number == wanted:
+            return contents[position : position + min(length, size)].decode("utf-8", "replace")
+        if number == 0:  # the rest is free
+            break
+        position += -(-size // 8) * 8
+    return ""
 
 
 def _superblock(read: Read, size: int) -> int | None:

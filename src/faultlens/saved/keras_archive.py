@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from faultlens.saved import hdf5
+from faultlens.saved.keras_config import new_in_3
 from faultlens.saved.record import Damage, Saved
 from faultlens.saved.regular import opened, size_of
 
@@ -65,6 +66,7 @@ def _read(path: Path, archive: zipfile.ZipFile, size: int, deep: bool) -> Saved:
         size=size,
         weights=members[weights].file_size if weights else 0,
         writers=tuple(_writers(metadata)),
+        new_in_keras_3=new_in_3(json.dumps(config)),
         damages=tuple(damages),
         notes=() if believable else (f"it says that it holds {total} bytes, too many to be a model: not unpacked",),
         checked=checked,

@@ -1,4 +1,4 @@
-"""Which format a path is in, and what its reader says."""
+"""Which format a path is in, and what its reader says. The content decides, and where it is damaged the name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(path: Path, deep: bool = False) -> Saved | None:
             return saved_model.read(path.parent, deep)
         name = path.name.lower()
         begin = _begin(path)
-        if name.endswith(_ARCHIVES) or begin[:2] == b"PK":
+        if begin[:2] == b"PK" or (name.endswith(_ARCHIVES) and begin != hdf5.SIGNATURE):
             return keras_archive.read(path, deep)
         if name.endswith(_HDF5) or begin == hdf5.SIGNATURE:
             return hdf5.read(path)

@@ -27,6 +27,8 @@ class Saved:
     largest: int = 0  # bytes of the largest variable
     writers: tuple[tuple[str, str], ...] = ()  # ("TensorFlow", "2.21.0"), …
     min_consumer: int = 0  # the oldest GraphDef version that may read it
+    new_in_keras_3: str = ""  # a word of its configuration that Keras 2 does not know
     damages: tuple[Damage, ...] = ()
+    lacks: tuple[Path, ...] = ()  # files that loading does not need, but what is loaded may
     notes: tuple[str, ...] = ()
     checked: bool = False  # every checksum that it carries was compared

@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from faultlens.saved.crc32c import crc32c, masked
@@ -13,21 +14,38 @@ from faultlens.saved.crc32c import crc32c, masked
 WEIGHTS = bytes(range(256)) * 16  # of one variable
 
 
-def keras_archive(weights: bytes | None = None, version: str = "3.15.1") -> bytes:
+def keras_archive(weights: bytes | None = None, version: str = "3.15.1", **config: object) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("metadata.json", json.dumps({"keras_version": version, "date_saved": "2026-11-16@18:12:11"}))
-        archive.writestr("config.json", json.dumps({"class_name": "Sequential"}))
+        archive.writestr("config.json", json.dumps({"class_name": "Sequential", "config": config}))
         archive.writestr("model.weights.h5", hdf5() if weights is None else weights)
     return file.getvalue()
 
 
-def hdf5(content: bytes = WEIGHTS) -> bytes:
-    """Superblock of version 0 with addresses of 8 bytes."""
+def hdf5(content: bytes = WEIGHTS, **attributes: str) -> bytes:
+    """Superblock of version 0 with addresses of 8 bytes; attributes are texts as h5py writes them."""
     root = b"\1\0\1\0"
+    if attributes:
+        content = _attributes(attributes, 96 + len(root)) + content
     end = 96 + len(root) + len(content)
     head = b"\x89HDF\r\n\x1a\n" + bytes([0, 0, 0, 0, 0, 8, 8, 0]) + struct.pack("<HHI", 4, 16, 0)
     return head + struct.pack("<QQQQQQ", 0, 2**64 - 1, end, 2**64 - 1, 0, 96) + bytes(24) + root + content
+
+
+def _attributes(attributes: Mapping[str, str], place: int) -> bytes:
+    """Messages that lead into the heap behind them, which follows at once."""
+    names = [_padded(name.encode() + b"\0") for name in attributes]
+    heap_at = place + sum(len(name) + 24 + 8 + 16 for name in names)
+    messages, objects = b"", b""
+    for number, (name, text) in enumerate(zip(names, attributes.values(), strict=True), 1):
+        messages += name + b"\x19\1\1".ljust(24, b"\0") + bytes(8) + struct.pack("<IQI", len(text), heap_at, number)
+        objects += struct.pack("<HHIQ", number, 0, 0, len(text)) + _padded(text.encode())
+    return messages + b"GCOL\1\0\0\0" + struct.pack("<Q", 16 + len(objects) + 16) + objects + bytes(16)
+
+
+def _padded(raw: bytes) -> bytes:
+    return raw.ljust(-(-len(raw) // 8) * 8, b"\0")
 
 
 def write_checkpoint(prefix: Path, content: bytes = WEIGHTS) -> None:
@@ -45,12 +63,20 @@ def write_checkpoint(prefix: Path, content: bytes = WEIGHTS) -> None:
     prefix.with_name(prefix.name + ".data-00000-of-00001").write_bytes(data)
 
 
-def write_saved_model(folder: Path, version: str = "2.21.0", min_consumer: int = 12) -> None:
+def write_saved_model(
+    folder: Path, version: str = "2.21.0", min_consumer: int = 12, table: str = "", asset: str = ""
+) -> None:
+    """`table`: the file that a table is filled from; `asset`: one that the model only names."""
     write_checkpoint(folder / "variables" / "variables")
     info = field(5, version.encode())
     graph = field(1, field(1, b"node")) + field(4, field(1, 2474) + field(2, min_consumer))
     objects = field(1, field(7, field(1, 1)))
-    meta_graph = field(1, info) + field(2, graph) + field(7, objects)
+    names = [name for name in (table, asset) if name]
+    assets = b"".join(field(6, field(2, name.encode())) for name in names)
+    objects += b"".join(field(1, field(5, field(1, place))) for place in range(len(names)))
+    if table:
+        objects += field(1, field(1, field(1, 1) + field(2, b"_filename")))
+    meta_graph = field(1, info) + field(2, graph) + assets + field(7, objects)
     (folder / "saved_model.pb").write_bytes(field(1, 1) + field(2, meta_graph))
 
 

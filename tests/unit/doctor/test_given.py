@@ -156,8 +156,15 @@ def test_a_tensorflow_behind_another_is_no_custom_op(tmp_path: Path) -> None:
 
 def test_ops_that_are_not_there_or_no_libraries(tmp_path: Path) -> None:
     check = CustomOp()
-    with pytest.raises(FaultlensError, match="There is no file"):
-        check.examine(Patient(PYTHON, Wishes(ops=(tmp_path / "gone.so",))))
+    os.mkfifo(tmp_path / "pipe.so")
+    for path, said in (
+        (tmp_path / "gone.so", "There is no file"),
+        (tmp_path, "is not a file"),
+        (tmp_path / "pipe.so", "is not a file"),
+        (Path(""), "is not a file"),
+    ):
+        with pytest.raises(FaultlensError, match=said):
+            check.examine(Patient(PYTHON, Wishes(ops=(path,))))
     text = tmp_path / "text.so"
     text.write_text("not ELF")
     _, (finding, other) = check._read([text, tmp_path])
@@ -194,6 +201,10 @@ def test_without_a_model_there_is_nothing_to_see(tmp_path: Path) -> None:
     assert Model().examine(patient()).summary == "none given (--model)"
     with pytest.raises(FaultlensError, match="no saved model"):
         Model().examine(patient(tmp_path / "nothing"))
+    for name in ("frozen.pb", "model.weights.json"):
+        (tmp_path / name).write_bytes(b"{}")
+        with pytest.raises(FaultlensError, match="is not in a format that faultlens knows"):
+            Model().examine(patient(tmp_path / name))
 
 
 def test_whole_models_are_fine(tmp_path: Path) -> None:
@@ -209,6 +220,77 @@ def test_whole_models_are_fine(tmp_path: Path) -> None:
     assert both.mark == "ok"
     assert both.summary.startswith("2 saved models are whole")
     assert "saved: written by TensorFlow 2.21.0" in both.details
+
+
+def test_whole_is_said_only_of_what_was_compared(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "ck", bytes(4 << 20))
+    (tmp_path / "model.h5").write_bytes(hdf5())
+    (tmp_path / "model.keras").write_bytes(keras_archive())
+
+    def summary(*names: str, deep: bool = False) -> str:
+        return Model().examine(patient(*(tmp_path / name for name in names), deep=deep)).summary
+
+    assert summary("ck") == "ck: checkpoint, complete, 4.0 MiB (checksums: --deep)"
+    assert summary("ck", deep=True) == "ck: checkpoint, whole, 4.0 MiB, checksums right"
+    assert summary("model.h5", deep=True) == summary("model.h5") == "model.h5: HDF5 file, complete, 4.1 KiB"
+    assert summary("ck", "model.keras").startswith("2 saved models are complete, ")
+    assert summary("ck", "model.keras", deep=True).startswith("2 saved models are whole, ")
+
+
+def with_keras(tmp_path: Path, model: Path, **versions: str) -> list[Finding]:
+    for name, version in versions.items():
+        install(site_packages(tmp_path), name.replace("_", "-"), version)
+    seen = replace(patient_in(tmp_path), wishes=Wishes(models=(model,)), machine=MachineState(), cgroup=None)
+    return list(Model().examine(seen).findings)
+
+
+@pytest.mark.parametrize(
+    ("kerases", "refuses"),
+    [({"keras": "2.15.0"}, False), ({"keras": "3.15.1"}, True), ({"keras": "3.15.1", "tf_keras": "2.16.0"}, False)],
+)
+def test_an_hdf5_file_that_is_named_as_an_archive(tmp_path: Path, kerases: dict[str, str], refuses: bool) -> None:
+    model = tmp_path / "my model.keras"
+    model.write_bytes(hdf5(keras_version="2.12.0"))
+    found = with_keras(tmp_path, model, **kerases)
+    assert [each.title for each in found] == refuses * [
+        "my model.keras is an HDF5 file, which Keras 3.15.1 does not read under this name"
+    ]
+    for each in found:
+        assert shlex.split(each.fixes[0].command) == ["mv", "-n", str(model), str(tmp_path / "my model.h5")]
+
+
+@pytest.mark.parametrize("version", ["2.15.0", "3.15.1"])
+def test_an_archive_that_is_named_as_an_hdf5_file(tmp_path: Path, version: str) -> None:
+    model = tmp_path / "model.h5"
+    model.write_bytes(keras_archive())
+    (found,) = with_keras(tmp_path, model, keras=version)
+    assert (found.severity, found.title) == ("error", "model.h5 is a Keras archive under the name of an HDF5 file")
+    assert found.fixes[0].command.endswith("/model.keras")
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.h5"])
+@pytest.mark.parametrize("installed", ["2.15.0", "3.0.5"])
+@pytest.mark.parametrize("word", ["batch_shape", "batch_input_shape"])
+def test_a_model_of_keras_3_under_keras_2(tmp_path: Path, name: str, installed: str, word: str) -> None:
+    model = tmp_path / name
+    archive = keras_archive(layers=[{word: [None, 8]}])
+    model.write_bytes(
+        archive if name == "model.keras" else hdf5(keras_version="3.15.1", model_config=f'{{"{word}": []}}')
+    )
+    found = with_keras(tmp_path, model, keras=installed)
+    assert [(each.severity, each.title) for each in found] == (word == "batch_shape" and installed == "2.15.0") * [
+        ("error", f"{name} was saved by Keras 3.15.1; the installed Keras 2.15.0 cannot load it")
+    ]
+
+
+def test_an_asset_that_only_some_function_reads(tmp_path: Path) -> None:
+    write_saved_model(tmp_path / "m", asset="words.txt")
+    (finding,) = Model().examine(patient(tmp_path / "m")).findings
+    assert finding.severity == "warning"
+    assert finding.title == "m lacks its asset words.txt: what reads it will fail"
+    write_saved_model(tmp_path / "m", table="words.txt")
+    (finding,) = Model().examine(patient(tmp_path / "m")).findings
+    assert (finding.severity, finding.title) == ("error", "m cannot be loaded: words.txt is missing")
 
 
 def test_a_damaged_model_cannot_be_loaded(tmp_path: Path) -> None:

@@ -141,6 +141,40 @@ def test_the_newer_header_of_hdf5(tmp_path: Path) -> None:
     assert damage(path) == ""
 
 
+def test_what_wrote_an_hdf5_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    config = '{"class_name": "Sequential", "config": {"layers": [{"config": {"batch_shape": [null, 8]}}]}}'
+    path.write_bytes(hdf5(keras_version="3.15.1", backend="tensorflow", model_config=config))
+    saved = looked_at(path)
+    assert (saved.writers, saved.new_in_keras_3, saved.damages) == ((("Keras", "3.15.1"),), "batch_shape", ())
+    path.write_bytes(hdf5(keras_version="2.12.0", model_config=config.replace("batch_shape", "batch_input_shape")))
+    saved = looked_at(path)
+    assert (saved.writers, saved.new_in_keras_3) == ((("Keras", "2.12.0"),), "")
+    path.write_bytes(hdf5())
+    assert looked_at(path).writers == ()
+
+
+@pytest.mark.parametrize("offset", [0, 2**62])
+def test_an_attribute_that_leads_nowhere(tmp_path: Path, offset: int) -> None:
+    raw = hdf5(keras_version="3.15.1")
+    heap = raw.index(b"GCOL").to_bytes(8, "little")
+    path = tmp_path / "model.h5"
+    path.write_bytes(raw.replace(heap, offset.to_bytes(8, "little")))
+    assert looked_at(path).writers == ()
+
+
+def test_the_content_tells_the_format_not_the_name(tmp_path: Path) -> None:
+    """Keras 2.12 wrote HDF5 files under the name `.keras`."""
+    (tmp_path / "old.keras").write_bytes(hdf5(keras_version="2.12.0"))
+    (tmp_path / "renamed.h5").write_bytes(keras_archive())
+    (tmp_path / "damaged.keras").write_bytes(b"<html>")
+    (tmp_path / "damaged.h5").write_bytes(b"<html>")
+    assert (looked_at(tmp_path / "old.keras").kind, damage(tmp_path / "old.keras")) == ("HDF5 file", "")
+    assert (looked_at(tmp_path / "renamed.h5").kind, damage(tmp_path / "renamed.h5")) == ("Keras archive", "")
+    assert damage(tmp_path / "damaged.keras") == "damaged.keras is no zip archive"
+    assert damage(tmp_path / "damaged.h5") == "damaged.h5 is no HDF5 file: it has no signature"
+
+
 # ----------------------------------------------------------------------------------------------------- checkpoints
 
 
@@ -221,6 +255,21 @@ def test_damaged_saved_models(tmp_path: Path) -> None:
     for file in (tmp_path / "variables").iterdir():
         file.unlink()
     assert damage(tmp_path) == "variables.index is missing"
+
+
+def test_assets_that_are_missing(tmp_path: Path) -> None:
+    """Loading reads what fills a table, and nothing else."""
+    write_saved_model(tmp_path, table="words.txt", asset="notes.txt")
+    (tmp_path / "assets").mkdir()
+    for name in ("words.txt", "notes.txt"):
+        (tmp_path / "assets" / name).write_text("a")
+    saved = looked_at(tmp_path)
+    assert (saved.damages, saved.lacks) == ((), ())
+    (tmp_path / "assets/notes.txt").unlink()
+    saved = looked_at(tmp_path)
+    assert (saved.damages, saved.lacks) == ((), (tmp_path / "assets/notes.txt",))
+    (tmp_path / "assets/words.txt").unlink()
+    assert damage(tmp_path) == "words.txt is missing"
 
 
 def test_a_graph_without_variables_needs_none(tmp_path: Path) -> None:

@@ -64,8 +64,9 @@ class CustomOp(Check):
 
     def examine(self, patient: Patient) -> Examination:
         for path in patient.wishes.ops:
-            if not path.exists():
-                raise FaultlensError(f"There is no file {path}.", "--op takes the library of a custom op.")
+            if not path.is_file():
+                what = f"{path} is not a file" if path.exists() else f"There is no file {path}"
+                raise FaultlensError(f"{what}.", "--op takes the library of a custom op.")
         installed = _installed(patient)
         if not patient.wishes.ops and not installed:
             return self.skipped("none given (--op)")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
+from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.patient import Patient
 from faultlens.environment.procfs import read_text
 from faultlens.errors import FaultlensError
@@ -19,6 +20,9 @@ from faultlens.sizes import MIB, in_words
 # Peak memory of loading, times the weights, and of the program before it: measured on 400 MB of weights, TF 2.21.
 LOADING: dict[Kind, float] = {"Keras archive": 3.1, "HDF5 file": 2.1, "SavedModel": 2.1, "checkpoint": 2.1}
 BEFORE = 490 * MIB
+ARCHIVE_NAMES, HDF5_NAMES = (".keras",), (".h5", ".hdf5")
+CHECKSUMMED: tuple[Kind, ...] = ("SavedModel", "checkpoint", "Keras archive")
+KERASES = ("keras", "tf-keras")
 _GRAPH_VERSION = re.compile(r"^#define TF_GRAPH_DEF_VERSION (\d+)", re.MULTILINE)
 _MAJOR = re.compile(r"\d+")
 
@@ -28,14 +32,19 @@ class Model(Check):
 
     Read without TensorFlow: the directory and checksums of a `.keras` archive, the end and the list of contents that
     the header of an HDF5 file promises, the index of a checkpoint with its checksums and the length of its data files,
-    the messages of a SavedModel, the tables of a TensorFlow Lite model. With `--deep` every checksum is compared
-    (small models: always).
+    the messages and assets of a SavedModel, the tables of a TensorFlow Lite model. With `--deep` every checksum is
+    compared (small models: always).
 
     Measured against the real loaders of TensorFlow 2.21 on 427 models that were cut, overwritten or flipped: 328 of
     the 355 that did not load were found; of the 72 that loaded one was accused, a `.tflite` file with an offset that
     leads out of it. Of 24 saves that were killed on the way all were judged right. Not seen: flipped bits within
     `saved_model.pb` (18 of the 27 missed) and zeros within an HDF5 file (8), which have no checksums. Most damaged
     models raise an exception; a `.tflite` file can crash the interpreter (13 of the 77 damaged ones did).
+
+    A `.keras` file may be an HDF5 file: Keras 2.12 wrote such, Keras 2 reads them, Keras 3 looks at the name and does
+    not. An archive that is named `.h5` is read by neither. Keras 2.12 and 2.15 refused 10 of 11 models of Keras 3 for
+    words in their configuration; the last, a class of the user's without them, was read by 2.12. An asset that is
+    missing keeps a SavedModel from being loaded where it fills a table, else only what reads it fails.
 
     Loading 400 MB of weights took 2.1 times their size at the peak (SavedModel, checkpoint, HDF5), 3.1 times for
     `.keras`, besides the 490 MiB of TensorFlow itself; under a memory limit the kernel kills without a word."""
@@ -49,7 +58,7 @@ class Model(Check):
         if not patient.wishes.models:
             return self.skipped("none given (--model)")
         findings: list[Finding] = []
-        whole: list[Saved] = []
+        undamaged: list[Saved] = []
         unread: list[str] = []
         for path in patient.wishes.models:
             try:
@@ -61,16 +70,13 @@ class Model(Check):
                 findings.append(self._unreadable(path, error))
                 continue
             if saved is None:
-                raise FaultlensError(
-                    f"There is no saved model at {path}.",
-                    "--model takes a SavedModel folder, a .keras, .h5 or .tflite file, or the prefix of a checkpoint.",
-                )
-            whole += [saved] if not saved.damages else []
+                raise _unknown(path)
+            undamaged += [saved] if not saved.damages else []
             findings += self._judge(saved, patient)
-        if unread and not whole and not findings:
+        if unread and not undamaged and not findings:
             return self.skipped(f"too large to be looked at: {unread[0]}")
-        details = [*unread, *(one_line(line, 300) for saved in whole for line in _details(saved, patient))]
-        return self.judged(findings, _summary(whole), details)
+        details = [*unread, *(one_line(line, 300) for saved in undamaged for line in _details(saved, patient))]
+        return self.judged(findings, _summary(undamaged, patient.wishes.deep), details)
 
     def _unreadable(self, path: Path, error: Exception) -> Finding:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -109,7 +115,58 @@ class Model(Check):
                 causes=(),
             )
         if not saved.damages:
+            yield from self._name(saved, patient)
+            yield from self._keras(saved, patient)
+            yield from self._assets(saved)
             yield from self._memory(saved, patient)
+
+    def _name(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+        name, kerases = saved.path.name, _kerases(patient)
+        if saved.kind == "Keras archive" and name.endswith(HDF5_NAMES):
+            title, right = f"{name} is a Keras archive under the name of an HDF5 file", ".keras"
+        elif saved.kind == "HDF5 file" and name.endswith(ARCHIVE_NAMES) and _all_of_major(kerases, 3):
+            version = kerases[0].version
+            title, right = f"{name} is an HDF5 file, which Keras {version} does not read under this name", ".h5"
+        else:
+            return
+        rename = ["mv", "-n", str(saved.path), str(saved.path.with_suffix(right))]
+        yield self.error(
+            one_line(title, 200),
+            [("it begins as a zip archive does" if right == ".keras" else "it begins as an HDF5 file does", name)],
+            [fix("give it the name of what it is", shlex.join(rename))],
+            causes=(),
+        )
+
+    def _keras(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+        """Only what is really in its configuration counts: some models of Keras 3 are read by Keras 2."""
+        kerases = _kerases(patient)
+        wrote = next((version.partition(" ")[0] for writer, version in saved.writers if writer == "Keras"), "")
+        if saved.new_in_keras_3 and _major(wrote) >= 3 and _all_of_major(kerases, 2):
+            name, installed = saved.path.name, kerases[0].version
+            yield self.error(
+                one_line(f"{name} was saved by Keras {wrote}; the installed Keras {installed} cannot load it", 200),
+                [(f"its configuration has {saved.new_in_keras_3}, which Keras 2 does not know", name)],
+                [
+                    fix(
+                        "install a TensorFlow with Keras 3",
+                        f"{patient.interpreter.pip} install --upgrade 'tensorflow>=2.16'",
+                        "or write it with Keras 3 by model.export(FOLDER), and load that by tf.saved_model.load",
+                        safe=False,
+                    )
+                ],
+                causes=(),
+            )
+
+    def _assets(self, saved: Saved) -> Iterator[Finding]:
+        if saved.lacks:
+            first = saved.lacks[0]
+            more = f" (and {len(saved.lacks) - 1} more)" if len(saved.lacks) > 1 else ""
+            yield self.warning(
+                one_line(f"{saved.path.name} lacks its asset {first.name}{more}: what reads it will fail", 200),
+                [(one_line(f"{each.name} is missing", 240), str(each.parent)) for each in saved.lacks[:4]],
+                [fix("copy the whole folder again", f"ls -lR {shlex.quote(str(saved.path))}", safe=False)],
+                causes=("corrupt-saved-model",),
+            )
 
     def _memory(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
         need = needed_memory(saved)
@@ -141,6 +198,25 @@ class Model(Check):
                 return
 
 
+def _unknown(path: Path) -> FaultlensError:
+    if path.is_file():
+        formats = "SavedModel, .keras, .h5, checkpoint, .tflite"
+        return FaultlensError(f"{path} is not in a format that faultlens knows ({formats}).")
+    return FaultlensError(
+        f"There is no saved model at {path}.",
+        "--model takes a SavedModel folder, a .keras, .h5 or .tflite file, or the prefix of a checkpoint.",
+    )
+
+
+def _kerases(patient: Patient) -> list[Distribution]:
+    """Which one a program takes is its own choice where there are two."""
+    return [found for name in KERASES if (found := patient.distribution(name)) is not None]
+
+
+def _all_of_major(kerases: Sequence[Distribution], major: int) -> bool:
+    return bool(kerases) and all(_major(each.version) == major for each in kerases)
+
+
 def needed_memory(saved: Saved) -> int:
     """At the peak of loading, with the program around it; 0 where the format was not measured or is mapped."""
     return BEFORE + int(saved.weights * LOADING[saved.kind]) if saved.kind in LOADING else 0
@@ -161,15 +237,19 @@ def _graph_version(patient: Patient) -> int | None:
     return int(match[1]) if match else None
 
 
-def _summary(whole: Sequence[Saved]) -> str:
-    if not whole:
+def _summary(undamaged: Sequence[Saved], deep: bool) -> str:
+    """Whole is what was compared with its checksums; else nothing is known to be missing."""
+    if not undamaged:
         return ""
-    if len(whole) > 1:
-        return f"{len(whole)} saved models are whole, {in_words(sum(saved.size for saved in whole))}"
-    saved = whole[0]
+    state = "whole" if all(saved.checked for saved in undamaged) else "complete"
+    unchecked = not deep and any(not saved.checked and saved.kind in CHECKSUMMED for saved in undamaged)
+    hint = " (checksums: --deep)" if unchecked else ""
+    if len(undamaged) > 1:
+        return f"{len(undamaged)} saved models are {state}, {in_words(sum(saved.size for saved in undamaged))}{hint}"
+    saved = undamaged[0]
     written = f", written by {' '.join(saved.writers[0])}".partition(" on ")[0] if saved.writers else ""
     checked = ", checksums right" if saved.checked else ""
-    return one_line(f"{saved.path.name}: {saved.kind}, whole, {in_words(saved.size)}{written}{checked}", 90)
+    return one_line(f"{saved.path.name}: {saved.kind}, {state}, {in_words(saved.size)}{written}{checked}{hint}", 110)
 
 
 def _details(saved: Saved, patient: Patient) -> Iterator[str]:
@@ -188,7 +268,7 @@ def _details(saved: Saved, patient: Patient) -> Iterator[str]:
     if saved.kind == "SavedModel" and keras and _major(keras.version) >= 3:
         yield f"{name}: Keras 3 loads it by TFSMLayer or tf.saved_model.load, not by load_model"
     yield from (f"{name}: {note}" for note in saved.notes)
-    if not saved.checked and saved.kind in ("SavedModel", "checkpoint", "Keras archive"):
+    if not saved.checked and saved.kind in CHECKSUMMED:
         yield f"{name}: its checksums were not compared (--deep)"
 
 
