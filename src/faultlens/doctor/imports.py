@@ -20,14 +20,15 @@ class Module(NamedTuple):
 def would_import(name: str, path: Iterable[str | Path]) -> Module | None:
     """As Python decides: in each folder a package comes before a module; folders without `__init__.py` come last."""
     namespace: Module | None = None
+    # As Python does, os.path passes over folders that may not be read; Path.is_file would raise.
     for entry in map(Path, path):
         folder = entry / name
-        if any((folder / file).is_file() for file in _INIT):
+        if any(os.path.isfile(folder / file) for file in _INIT):
             return Module(name, folder, entry, "package")
         file = _module_file(entry, name)
         if file is not None:
             return Module(name, file, entry, "module")
-        if namespace is None and folder.is_dir():
+        if namespace is None and os.path.isdir(folder):
             namespace = Module(name, folder, entry, "namespace")
     return namespace
 
@@ -42,7 +43,7 @@ def hidden_folders(files: Iterable[Path], path: Iterable[str | Path]) -> set[Pat
 
 def _module_file(folder: Path, name: str) -> Path | None:
     for suffix in (".so", ".abi3.so", ".py", ".pyc"):
-        if (file := folder / f"{name}{suffix}").is_file():
+        if os.path.isfile(file := folder / f"{name}{suffix}"):
             return file
     # The tag of an extension module: "NAME.cpython-311-x86_64-linux-gnu.so".
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -11,8 +13,16 @@ from faultlens.doctor.distributions import Distribution
 from faultlens.environment import elf
 from faultlens.environment.binary import Binary
 
-State = Literal["whole", "missing", "damaged", "stripped", "other"]
+State = Literal["whole", "missing", "forbidden", "damaged", "stripped", "other"]
 CHUNK = 1 << 20
+QUOTE = '"'  # around names with a comma
+MOST_PARSED = 20
+MUCH = 0.9  # an editor that leaves out the last line end seldom takes away more
+# Folders from which neither `import tensorflow` nor `tf.keras` loads anything (seen with 2.15 and 2.21).
+SPARED = frozenset(
+    "tests test testing testdata kernel_tests benchmarks examples _examples doc f2py distutils _pyinstaller array_api "
+    "typing licenses toco pip_package legacy_tf_layers".split()
+)
 
 
 class Listed(NamedTuple):
@@ -41,32 +51,65 @@ def native_files(package: Distribution) -> Iterator[Listed]:
 class Sources(NamedTuple):
     """Python files that a wheel brought."""
 
-    total: int
-    changed: tuple[Path, ...]  # without those that are missing
+    total: int  # those that are there
+    changed: tuple[Path, ...]
+    missing: tuple[Path, ...] = ()  # without those that no import needs
+    cut: tuple[Path, ...] = ()  # shorter than they were, and not whole any more
 
 
-def sources(package: Distribution, top: str, *, deep: bool = False) -> Sources:
-    """Those in its folder `top`, by their sizes; by their sums too when there is time."""
-    total, changed = 0, []
+def sources(package: Distribution, *, deep: bool = False) -> Sources:
+    """By their sizes; by their sums too when there is time."""
+    total = 0
+    changed, missing, shorter = list[Path](), list[Path](), list[tuple[Path, int]]()
     for line in package.record.splitlines():
-        if ".py," not in line or not line.startswith(top):
+        if ".py," not in line or line.startswith(("..", "/")) or line.count(",") < 2:
             continue
         name, digest, size = line.rsplit(",", 2)
-        place = f"{package.folder}/{name}"
+        place = f"{package.folder}/{name.strip(QUOTE)}"
         try:
-            differs = size.isdecimal() and os.stat(place).st_size != int(size)
+            more = os.stat(place).st_size - int(size) if size.isdecimal() else 0
+        except (FileNotFoundError, NotADirectoryError):
+            if is_needed(name) and not os.path.exists(f"{place}c"):  # compiled ones may stand for them
+                missing.append(Path(place))
+            continue
         except OSError:
             continue
         total += 1
-        if differs or (deep and digest.startswith("sha256=") and _sha256(Path(place)) != digest):
+        if more < 0:
+            shorter.append((Path(place), int(size)))
+        if more or (deep and digest.startswith("sha256=") and _sha256(Path(place)) != digest):
             changed.append(Path(place))
-    return Sources(total, tuple(changed))
+    cut = tuple(path for path, size_before in shorter[:MOST_PARSED] if is_cut(path, size_before))
+    return Sources(total, tuple(path for path in changed if path not in cut), tuple(missing), cut)
+
+
+def is_needed(name: str) -> bool:
+    """Tests and tools are often taken out to save space."""
+    *folders, file = name.split("/")
+    return SPARED.isdisjoint(folders) and not file.startswith(("test_", "conftest")) and not file.endswith("_test.py")
+
+
+def is_cut(path: Path, size: int) -> bool:
+    """Whether a file that had this size is no Python now, or ends within a line with much of it gone; an edit that
+    still is Python is the user's own affair."""
+    try:
+        text = path.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in its texts
+            ast.parse(text)
+    except (SyntaxError, ValueError):
+        return True
+    except (OSError, RecursionError, MemoryError):
+        return False
+    return not text.endswith(b"\n") and len(text) < size * MUCH
 
 
 def inspect(listed: Listed, *, deep: bool = False) -> File:
     """By its size; its content is read where that differs, or when there is time."""
     try:
         size = listed.path.stat().st_size
+    except PermissionError:
+        return File(listed, "forbidden", "this user may not look there")
     except OSError:
         return File(listed, "missing", "it is not there")
     if listed.size is not None and size != listed.size:

@@ -21,6 +21,8 @@ PYTHON = "Python"
 # Without these there is no `import tensorflow`; without the others it goes on, and what needs them fails later.
 REQUIRED = ("tensorflow", "numpy", "ml_dtypes")
 COMPANIONS = ("google/_upb", "wrapt", "h5py", "optree")
+# These have the same in Python, and take that where the compiled modules cannot be loaded.
+OPTIONAL = ("google._upb", "wrapt")
 # Modules of the standard library that bring libraries of the system, in the order in which TensorFlow asks for them.
 STANDARD = ("_ctypes", "_hashlib", "_ssl", "zlib", "_bz2", "_lzma", "_uuid", "_decimal", "pyexpat")
 # TensorFlow's own come before NumPy's, these two among the first: measured on 2.12 to 2.21.
@@ -97,7 +99,7 @@ def _modules(patient: Patient) -> Iterator[Module]:
     for name in STANDARD:
         for entry in patient.interpreter.path:
             path = Path(entry) / f"{name}{suffixes[0]}"
-            if Path(entry).name == "lib-dynload" and path.exists():
+            if Path(entry).name == "lib-dynload" and os.path.exists(path):
                 yield Module("", path)
     for package in (*REQUIRED, *COMPANIONS):
         folder = next(patient.packages_named(package), None)

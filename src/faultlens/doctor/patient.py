@@ -93,7 +93,7 @@ class Patient:
         """Folders of a package in the order in which an import looks for it."""
         for entry in self.interpreter.path:
             folder = Path(entry) / name
-            if folder.is_dir():
+            if os.path.isdir(folder):  # unlike Path.is_dir it says no where one may not look
                 yield folder
 
     @cached_property

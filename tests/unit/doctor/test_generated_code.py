@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from made_environment import install, patient, site_packages, tensorflow
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from faultlens.doctor.checks.packages.protobuf import Protobuf, unavailable
+from faultlens.doctor.checks.packages.protobuf import Protobuf, satisfiable, unavailable
 from faultlens.doctor.generated_code import Generated, Runtime, Style, generated, misfit
 
 # The first lines of such modules, in the four styles that protobuf has had.
@@ -80,8 +81,9 @@ def test_the_variable(value: str | None, version: str, fails: bool) -> None:
     assert (unavailable(variables, Runtime(Path(), version, not version.startswith("3."))) is not None) is fails
 
 
-def _protobuf(folder: Path, version: str) -> None:
-    install(folder, "protobuf", version, files={"google/protobuf/__init__.py": f"__version__ = '{version}'\n".encode()})
+def _protobuf(folder: Path, version: str, *, native: bool = False) -> None:
+    files = {"google/protobuf/__init__.py": f"__version__ = '{version}'\n".encode()}
+    install(folder, "protobuf", version, files=files | ({"google/_upb/_message.abi3.so": b""} if native else {}))
 
 
 def test_the_runtime_in_front_counts(tmp_path: Path) -> None:
@@ -130,7 +132,41 @@ def test_the_cure_is_not_what_is_installed(tmp_path: Path) -> None:
 
 
 def test_a_package_that_tensorflow_does_not_need(tmp_path: Path) -> None:
+    """It may bring several copies for several releases of protobuf and choose: a detail, no finding."""
     own = site_packages(tmp_path)
-    install(own, "records", "1.0", files={"records/row_pb2.py": CHECKED.encode()})
-    _protobuf(own, "5.29.5")
-    assert Protobuf().examine(patient(tmp_path)).mark == "warning"
+    install(own, "transformers", "5.22.2", files={"transformers/utils/model_pb2.py": DESCRIPTORS.encode()})
+    _protobuf(own, "7.36.2", native=True)
+    seen = Protobuf().examine(patient(tmp_path))
+    assert seen.mark == "ok"
+    assert seen.details == ("transformers 5.22.2: generated code wants protobuf<4, where model_pb2.py is loaded",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "installs"), [("protobuf<8.0.0,>=6.31.1", "tensorboard>2.10.0"), ("protobuf<5,>=3.20.3", "protobuf<4,")]
+)
+def test_the_cure_is_within_what_tensorflow_asks_for(tmp_path: Path, asked: str, installs: str) -> None:
+    own = site_packages(tmp_path)
+    tensorflow(own, requires=[asked])
+    install(own, "tensorboard", "2.10.0", files={"tensorboard/event_pb2.py": DESCRIPTORS.encode()})
+    _protobuf(own, "7.36.2", native=True)
+    (finding,) = Protobuf().examine(patient(tmp_path)).findings
+    assert finding.severity == "warning"
+    assert finding.repair is not None
+    assert finding.repair.commands[0][-1].startswith(installs)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "possible"),
+    [
+        ("", True),
+        ("<4", True),
+        (">=6.31.1", True),
+        ("<4,<8.0.0,>=6.31.1", False),
+        (">=3.20.3,!=3.20.3,<5", True),
+        ("==5.*,>=5.28.3", True),
+        ("==5.*,>=6.28.3", False),
+        (">5.28,<6", True),
+    ],
+)
+def test_bounds_that_contradict_each_other(bounds: str, possible: bool) -> None:
+    assert satisfiable(SpecifierSet(bounds)) is possible

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -129,6 +131,28 @@ def test_files_of_two_releases_are_mixed(tmp_path: Path) -> None:
     assert "overwrote each other" in finding.title
 
 
+@pytest.mark.parametrize(
+    ("left", "brought", "mark"),
+    [
+        ("tensorflow/lite/wrapper.so", "tensorflow/lite/wrapper.py", "error"),
+        ("tensorflow/lite/wrapper/__init__.py", "tensorflow/lite/wrapper.py", "error"),
+        ("tensorflow/lite/wrapper.py", "tensorflow/lite/wrapper.so", "warning"),  # a compiled module comes first
+        ("tensorflow/lite/old.so", "tensorflow/lite/wrapper.py", "warning"),  # nobody imports it
+    ],
+)
+def test_a_module_of_the_other_release_comes_first(tmp_path: Path, left: str, brought: str, mark: str) -> None:
+    own = site_packages(tmp_path)
+    files = {"tensorflow/__init__.py": b"", NAME: LIBRARY}
+    older, newer = (LIBRARY if name.endswith(".so") else b"x = 1\n" for name in (left, brought))
+    install(own, "tensorflow-cpu", "2.20.0", files={**files, NAME: LIBRARY + b"older", left: older})
+    install(own, "tensorflow", "2.21.0", files={**files, brought: newer})
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == mark
+    if mark == "error":
+        assert finding.title.startswith("tensorflow 2.21.0 and tensorflow-cpu 2.20.0: files of both are mixed")
+        assert any(fact.source == str(own / left) for fact in finding.evidence)
+
+
 def test_a_wheel_that_only_asks_for_another_shares_nothing(tmp_path: Path) -> None:
     own = site_packages(tmp_path)
     install(own, "tensorflow", "2.15.1", requires=["tensorflow-intel==2.15.1"])
@@ -226,17 +250,120 @@ def test_python_files_of_the_same_size_are_seen_by_their_sums(tmp_path: Path) ->
     assert _examine(tmp_path, deep=True).mark == "warning"
 
 
-def test_python_files_that_are_missing_or_unlisted(tmp_path: Path) -> None:
+def test_python_files_without_a_size_in_record(tmp_path: Path) -> None:
     own = site_packages(tmp_path)
-    _sources(own, 9)
-    for number in range(9):
-        (own / f"tensorflow/python/file{number}.py").unlink()
-    assert _examine(tmp_path).mark == "ok"
+    _sources(own, 0)
     record = next(own.glob("*.dist-info")) / "RECORD"
     record.write_text("".join(f"{line.split(',')[0]},,\n" for line in record.read_text().splitlines()))
     for number in range(9, 20):
         (own / f"tensorflow/python/file{number}.py").write_bytes(b"another size")
     assert _examine(tmp_path).mark == "ok"
+
+
+def test_python_files_that_are_missing(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    _sources(own, 0)
+    for number in range(3):
+        (own / f"tensorflow/python/file{number}.py").unlink()
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "error"
+    assert finding.title == "tensorflow-cpu 2.21.0: tensorflow/python/file0.py is missing and 2 more Python files"
+    assert finding.repair is not None
+    assert finding.repair.commands[-1][-1] == "tensorflow-cpu==2.21.0"
+    for number in range(3):  # compiled ones beside stand for them
+        (own / f"tensorflow/python/file{number}.pyc").write_bytes(b"")
+    assert _examine(tmp_path).mark == "ok"
+
+
+CLASS = b"class Layer:\n    def call(self, inputs):\n        return (inputs,\n                0)\n"
+KERAS = {"keras/__init__.py": b"", "keras/layer.py": CLASS, "keras/layer_test.py": b"", "keras/tests/a.py": b""}
+
+
+def _keras(tmp_path: Path) -> Path:
+    own = site_packages(tmp_path)
+    tensorflow(own, requires=["keras>=3.12.0", "opt-einsum"])
+    install(own, "keras", "3.15.1", files={**KERAS, "../../../bin/keras.py": b""})
+    install(own, "opt-einsum", "3.4.0", files={"opt_einsum/__init__.py": b""})
+    install(own, "pandas", "3.1.1", files={"pandas/__init__.py": b"", "pandas/frame.py": CLASS})
+    return own
+
+
+def test_a_package_without_its_files(tmp_path: Path) -> None:
+    own = _keras(tmp_path)
+    assert _examine(tmp_path).mark == "ok"
+    shutil.rmtree(own / "opt_einsum")
+    seen = _examine(tmp_path)
+    assert (seen.mark, seen.summary) == ("error", "opt-einsum 3.4.0: opt_einsum/__init__.py is missing")
+    front = tmp_path / "front"
+    (front / "opt_einsum").mkdir(parents=True)
+    (front / "opt_einsum/__init__.py").touch()
+    assert Installation().examine(patient(tmp_path, before=[front])).mark == "ok"  # found elsewhere
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("keras/layer.py", "error"),
+        ("keras/layer_test.py", "ok"),
+        ("keras/tests/a.py", "ok"),
+        ("../../../bin/keras.py", "ok"),
+        ("pandas/frame.py", "ok"),  # TensorFlow does not import it
+    ],
+)
+def test_files_that_are_left_out(tmp_path: Path, name: str, mark: str) -> None:
+    (_keras(tmp_path) / name).unlink()
+    assert _examine(tmp_path).mark == mark
+
+
+@pytest.mark.parametrize(
+    ("content", "mark"),
+    [
+        (CLASS[:-8], "error"),
+        (CLASS[:20], "error"),
+        (b"", "error"),
+        (b"\0" * 40, "error"),
+        (b"import os  # in the mid", "error"),
+        (b"class Layer: pass\n", "ok"),  # the user's own
+        (CLASS.replace(b"inputs", b"input")[:-1], "ok"),
+        (CLASS + b"print(", "ok"),  # longer: an edit, not a cut
+    ],
+)
+def test_a_python_file_that_is_cut_off(tmp_path: Path, content: bytes, mark: str) -> None:
+    place = _keras(tmp_path) / "keras/layer.py"
+    place.write_bytes(content)
+    seen = _examine(tmp_path)
+    assert seen.mark == mark
+    if seen.findings:
+        assert seen.summary == "keras 3.15.1: keras/layer.py is cut off"
+        repair = seen.findings[0].repair
+        assert repair is not None
+        assert repair.undo == (("mv", "-T", str(place.parent / ".faultlens-aside" / place.name), str(place)),)
+    else:
+        assert any("layer.py" in line for line in seen.details)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter everything")
+def test_a_folder_that_may_not_be_entered(tmp_path: Path) -> None:
+    _tensorflow(site_packages(tmp_path))
+    folder = site_packages(tmp_path) / "tensorflow/lite"
+    folder.chmod(0)
+    seen = _examine(tmp_path)
+    folder.chmod(0o755)
+    assert seen.mark == "warning"
+    assert seen.summary.endswith("1 native files are in folders that this user may not enter")
+
+
+def test_a_compiled_module_that_has_a_replacement_in_python(tmp_path: Path) -> None:
+    own = site_packages(tmp_path)
+    tensorflow(own, requires=["wrapt", "ml-dtypes"])
+    for name in ("wrapt", "ml_dtypes"):
+        install(own, name, "2.5.2", files={f"{name}/__init__.py": b"", f"{name}/_native.so": LIBRARY})
+    (own / "wrapt/_native.so").write_bytes(b"")
+    (finding,) = _examine(tmp_path).findings
+    assert finding.severity == "warning"
+    assert finding.title == "wrapt 2.5.2: _native.so is damaged, it goes on in Python"
+    (own / "ml_dtypes/_native.so").write_bytes(b"")
+    assert _examine(tmp_path).mark == "error"
 
 
 def test_what_pip_left_behind_is_a_detail(tmp_path: Path) -> None:

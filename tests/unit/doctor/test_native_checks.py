@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -90,6 +91,26 @@ def test_what_an_import_of_tensorflow_can_do_without_is_a_warning(tmp_path: Path
     write_library(site_packages(tmp_path) / H5PY, needed=["libhdf5.so.999"])
     (found,) = Libraries().examine(met(tmp_path)).findings
     assert found.severity == "warning" and found.title.startswith("import h5py fails: libhdf5.so.999 is missing")
+
+
+@pytest.mark.parametrize("module", ["wrapt/_wrappers.abi3.so", "google/_upb/_message.abi3.so"])
+def test_a_compiled_module_that_has_a_replacement_is_a_detail(tmp_path: Path, module: str) -> None:
+    numpy(tmp_path)
+    write_library(site_packages(tmp_path) / module).write_bytes(b"")
+    said = Libraries().examine(met(tmp_path))
+    assert said.mark == "ok" and said.summary.startswith("1 modules")
+    assert any(
+        line.endswith(f"goes on in Python: {Path(module).name} is damaged or cut short") for line in said.details
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_library_that_may_not_be_read(tmp_path: Path) -> None:
+    numpy(tmp_path)
+    library = site_packages(tmp_path) / "numpy.libs" / "libblas-1.so"
+    library.chmod(0)
+    (found,) = Libraries().examine(met(tmp_path)).findings
+    assert (found.title, found.fixes[0].command) == ("libblas-1.so may not be read", f"chmod a+r {library}")
 
 
 @pytest.mark.parametrize(

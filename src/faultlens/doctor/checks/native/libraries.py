@@ -9,7 +9,7 @@ from pathlib import Path
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.distributions import Distribution
-from faultlens.doctor.loading import Loading, LoadingError, Refusal, describe, needs, newest
+from faultlens.doctor.loading import OPTIONAL, Loading, LoadingError, Refusal, describe, needs, newest
 from faultlens.doctor.patient import Patient
 from faultlens.environment.loader import Fault, Process
 from faultlens.finding import Examination, Finding
@@ -53,25 +53,31 @@ class Libraries(Check):
         if not count:
             return self.skipped("neither TensorFlow nor NumPy is installed")
         refusals = in_any_case(loading, undisturbed)
+        spared = [each for each in refusals if each.module.package in OPTIONAL]
+        missed = [f"{each.module.package} goes on in Python: {describe(each.fault)}" for each in spared]
         return self.judged(
-            (self._finding(patient, group) for group in _groups(refusals)),
-            f"{count} modules find their libraries{_versions(undisturbed.process)}",
-            _details(undisturbed),
+            (self._finding(patient, group) for group in _groups(each for each in refusals if each not in spared)),
+            f"{count - len(spared)} modules find their libraries{_versions(undisturbed.process)}",
+            [*missed, *_details(undisturbed)],
         )
 
     def _finding(self, patient: Patient, group: list[Refusal]) -> Finding:
         first, fault = group[0], group[0].fault
         others = f" and {len(group) - 1} more files" if len(group) > 1 else ""
-        title = describe(fault) + others
+        forbidden = _forbidden(patient, fault)
+        title = (f"{forbidden.name} may not be read" if forbidden else describe(fault)) + others
         evidence = [(needs(each.fault), "ELF dynamic section") for each in group[:SHOWN]]
-        if fault.taken:
+        if forbidden:
+            evidence.append((f"{forbidden} may not be read by this user", "permissions"))
+        elif fault.taken:
             evidence.append((f"the loader would take {os.path.normpath(fault.taken)}", "search order of the loader"))
         else:
             evidence.append((f"no {fault.name} where the loader looks", "search order of the loader"))
         told = self.error if first.module.is_required else self.warning
         if not first.module.is_required:
             title = f"import {first.module.package} fails: {title}"
-        return told(title, evidence, _fixes(patient, fault))
+        allow = [fix("let everyone read it", shlex.join(("chmod", "a+r", str(forbidden))))] if forbidden else None
+        return told(title, evidence, allow or _fixes(patient, fault))
 
 
 def in_any_case(loading: Loading, undisturbed: Loading) -> list[Refusal]:
@@ -147,6 +153,16 @@ def _owner(patient: Patient, file: str) -> Distribution | None:
 
 def _again(patient: Patient, owner: Distribution) -> str:
     return f"{patient.interpreter.pip} install --force-reinstall --no-deps {owner.name}=={owner.version}"
+
+
+def _forbidden(patient: Patient, fault: Fault) -> Path | None:
+    """The library among the packages that the loader passes over because this user may not read it."""
+    if fault.kind != "missing":
+        return None
+    alike = [path for path in patient.native_files if path.name == Path(fault.name).name]
+    return next(
+        (path for path in alike if os.path.exists(path) and not os.access(path, os.R_OK, effective_ids=True)), None
+    )
 
 
 def _copy(patient: Patient, name: str) -> Path | None:

@@ -3,18 +3,19 @@ from __future__ import annotations
 import os
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.doctor.check import Check, fix
+from faultlens.doctor.checks.packages.tensorflow import IMPORTED
 from faultlens.doctor.distributions import Distribution, in_folder
 from faultlens.doctor.extension_modules import built_for, for_others_only
 from faultlens.doctor.imports import Module, would_import
-from faultlens.doctor.installed_files import File, inspect, native_files, sources
+from faultlens.doctor.installed_files import File, Sources, inspect, native_files, sources
 from faultlens.doctor.patient import TENSORFLOW_WHEELS, Patient
 from faultlens.doctor.replacement import own_folder, pip, reinstalled, set_aside, without
-from faultlens.doctor.requirements import needed_by
+from faultlens.doctor.requirements import demand, needed_by
 from faultlens.finding import Examination, Finding, Repair
 
 # (module, package, what fails without its compiled modules), each tried by hiding them from the import.
@@ -32,6 +33,10 @@ COMPILED = (
 GRAVE = ("import tensorflow", "tf.keras")
 # Fewer Python files than this may have been edited by hand; where nearly all differ, some tool rewrote them.
 SEVERAL, NEARLY_ALL = 5, 0.9
+SHOWN = 4
+REMNANTS = ("tensorflow", "numpy")  # looked at for folders that a removal left
+# Packages that do without their compiled modules (tried: both empty, TensorFlow 2.21 works).
+OPTIONAL = ("wrapt", "protobuf")
 
 
 class Foreign(NamedTuple):
@@ -56,7 +61,8 @@ class Installation(Check):
     """
     Whether what the metadata say is what lies in the folders: several TensorFlows that write into one folder, two
     releases of one package in one folder, native files that are missing, cut off, from another release, or for another
-    Python, folders that a removal left behind, Python files of TensorFlow that are not those of its wheel.
+    Python, folders that a removal left behind, Python files of TensorFlow that are not those of its wheel, and Python
+    files that are missing or cut off in TensorFlow, Keras and what their import needs.
 
     Sizes are compared with the RECORD of each wheel (`--deep` compares SHA-256 sums). Packages without a RECORD (conda,
     Debian, editable installs) are left alone, stripped libraries too. Folders such as `~ensorflow`, which pip leaves
@@ -79,18 +85,24 @@ class Installation(Check):
         twice = same_name(packages)
         shared = sharing_tensorflow(packages)
         spoken_for = [package for group in (*twice, *shared) for package in group]
+        told = [package.distribution for package in spoken_for]
+        own = {each: sources(each, deep=patient.wishes.deep) for each in imported(patient) if each not in told}
         findings = [
             *(finding for group in twice for finding in self._twice(patient, group)),
             *(finding for group in shared for finding in self._shared(patient, group)),
             *self._damaged(patient, [package for package in packages if package not in spoken_for]),
+            *self._forbidden(patient, packages),
             *self._remnant(patient),
             *self._other_python(patient),
-            *self._mixed(patient, [package.distribution for package in spoken_for]),
+            *self._mixed(patient, own),
+            *self._incomplete(patient, own),
         ]
         count = sum(len(package.files) for package in packages)
         summary = f"{count} native files of {len(packages)} packages are there and whole"
         changed = [file for package in packages for file in package.files if file.state in ("stripped", "other")]
         details = [f"{file.listed.path}: {file.state}, {file.why}" for file in changed]
+        edited = [path for each in own.values() for path in each.changed]
+        details += [f"{path}: differs from what RECORD lists" for path in edited[:SHOWN]]
         details += [f"{place}: left behind by pip, nothing imports it" for place in left_behind(folders)]
         return self.judged(findings, summary, details)
 
@@ -132,8 +144,16 @@ class Installation(Check):
         undo = tuple(pip(patient, "install", "--no-deps", f"{other.key}=={other.version}") for other in others)
         cure = fix(f"keep {kept.key} {kept.version} only", " && ".join(map(shlex.join, commands)))
         repair = Repair(commands=commands, undo=undo)
+        hiding = [pair for other in others for pair in stale(other, kept)]
         if not whole:
             yield self.error(f"{named} overwrote each other's files", evidence, (cure,), repair=repair)
+        elif hiding:
+            yield self.error(
+                f"{named}: files of both are mixed in one folder, `import tensorflow` fails",
+                [*evidence, *((f"{front.name} is found instead of {own.name}", str(front)) for front, own in hiding)],
+                (cure,),
+                repair=repair,
+            )
         elif len({each.distribution.version for each in group}) > 1:
             title = f"{named} share a folder: the libraries are those of {kept.version}, removing one breaks the other"
             yield self.warning(title, evidence, (cure,), repair=repair)
@@ -149,15 +169,36 @@ class Installation(Check):
             if not damaged and not missing:
                 continue
             cure = reinstalled(patient, owner, tuple(file.listed.path for file in damaged))
-            tell = self.error if owner.key in needed and (damaged or _vital(missing)) else self.warning
+            grave = owner.key in needed and owner.key not in OPTIONAL and (damaged or _vital(missing))
+            tell = self.error if grave else self.warning
             bad = sorted(damaged or missing, key=lambda file: not _vital([file]))
             what = "is damaged" if damaged else "is missing"
             more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+            slower = ", it goes on in Python" if owner.key in OPTIONAL else ""
             yield tell(
-                f"{owner.key} {owner.version}: {bad[0].listed.path.name} {what}{more}",
+                f"{owner.key} {owner.version}: {bad[0].listed.path.name} {what}{more}{slower}",
                 [(f"{file.listed.path.name}: {file.why}", str(file.listed.path)) for file in bad[:4]],
                 (cure.fix,),
                 repair=cure.repair,
+            )
+
+    def _forbidden(self, patient: Patient, packages: Iterable[Package]) -> Iterator[Finding]:
+        """Folders that this user may not enter: files in them are there for others only."""
+        for package in packages:
+            owner = package.distribution
+            files = [file for file in package.files if file.state == "forbidden"]
+            tops = {
+                name.partition("/")[0] for file in files if (name := os.path.relpath(file.listed.path, owner.folder))
+            }
+            folders = [owner.folder / top for top in sorted(tops - {".."})]
+            if not folders:
+                continue
+            command = shlex.join(("chmod", "-R", "a+rX", *map(str, folders)))
+            tell = self.error if patient.tensorflow and _vital(files) else self.warning
+            yield tell(
+                f"{owner.key} {owner.version}: {len(files)} native files are in folders that this user may not enter",
+                [(f"{file.listed.path.name}: {file.why}", str(file.listed.path)) for file in files[:SHOWN]],
+                (fix("let everyone read them", command),),
             )
 
     def _other_python(self, patient: Patient) -> Iterator[Finding]:
@@ -191,13 +232,11 @@ class Installation(Check):
                 repair=repair,
             )
 
-    def _mixed(self, patient: Patient, spoken_for: Iterable[Distribution]) -> Iterator[Finding]:
+    def _mixed(self, patient: Patient, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
         """An upgrade that ended halfway, or files copied from another release."""
-        if patient.tensorflow is None or patient.tensorflow.distribution in spoken_for:
-            return
-        package = patient.tensorflow.distribution
-        seen = sources(package, "tensorflow/", deep=patient.wishes.deep)
-        if SEVERAL <= len(seen.changed) < seen.total * NEARLY_ALL:
+        package = patient.tensorflow.distribution if patient.tensorflow else None
+        seen = own.get(package) if package else None
+        if package and seen and SEVERAL <= len(seen.changed) < seen.total * NEARLY_ALL:
             yield self.warning(
                 f"{len(seen.changed)} of {seen.total} Python files of {package.key} {package.version} were changed: "
                 "another release may be mixed in",
@@ -205,9 +244,28 @@ class Installation(Check):
                 (reinstalled(patient, package).fix,),  # no repair: it would undo what was changed on purpose
             )
 
+    def _incomplete(self, patient: Patient, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
+        """A copy or an installation that ended early."""
+        for package, seen in own.items():
+            bad = seen.missing or seen.cut
+            if not bad:
+                continue
+            cure = reinstalled(patient, package, seen.cut)
+            what = "is missing" if seen.missing else "is cut off"
+            more = f" and {len(bad) - 1} more Python files" if len(bad) > 1 else ""
+            yield self.error(
+                f"{package.key} {package.version}: {bad[0].relative_to(package.folder)} {what}{more}",
+                [(f"{path.name} is listed in RECORD, and not there", str(path)) for path in seen.missing[:SHOWN]]
+                + [
+                    (f"{path.name} is shorter than RECORD says, and ends early", str(path)) for path in seen.cut[:SHOWN]
+                ],
+                (cure.fix,),
+                repair=cure.repair,
+            )
+
     def _remnant(self, patient: Patient) -> Iterator[Finding]:
         """A folder without `__init__.py`: the import succeeds, and the module is empty."""
-        for name in ("tensorflow", "numpy"):
+        for name in REMNANTS:
             found = would_import(name, patient.interpreter.path)
             if found is not None and found.kind == "namespace" and _has_files(found.place):
                 brought = [each for each in in_folder(found.entry) if each.key in (name, *TENSORFLOW_WHEELS)]
@@ -254,6 +312,34 @@ def sharing_tensorflow(packages: Iterable[Package]) -> list[tuple[Package, ...]]
         if distribution.key in TENSORFLOW_WHEELS and "\ntensorflow/__init__.py," in f"\n{distribution.record}":
             found[distribution.folder].append(package)
     return [tuple(group) for group in found.values() if len({each.distribution.key for each in group}) > 1]
+
+
+def stale(other: Distribution, kept: Distribution) -> list[tuple[Path, Path]]:
+    """Files that only the other release brought, and the modules of the kept one that Python does not find because of
+    them: in a folder, a package comes before a compiled module, and that before a Python file."""
+    if other.version == kept.version:
+        return []
+    own, found = set(kept.files), []
+    for name in set(other.files) - own:
+        module = name.removesuffix("/__init__.py") if name.endswith("/__init__.py") else name.removesuffix(".so")
+        behind = (f"{module}.py", *([f"{module}.so"] if name.endswith(".py") else [])) if module != name else ()
+        found += [(kept.folder / name, kept.folder / each) for each in behind if each in own]
+    return sorted((front, each) for front, each in found if os.path.isfile(front) and os.path.isfile(each))
+
+
+def imported(patient: Patient) -> Iterator[Distribution]:
+    """TensorFlow, Keras and what TensorFlow's import needs, where the metadata are those of what would be imported."""
+    if patient.tensorflow is None:
+        return
+    root = patient.tensorflow.distribution
+    for name, module in {root.key: "tensorflow", "keras": "keras", **IMPORTED}.items():
+        package = patient.distribution(name)
+        if package is None or (package is not root and demand(root, name, patient.interpreter) is None):
+            continue
+        found = would_import(module, patient.interpreter.path)
+        remnant = found is not None and found.kind == "namespace"  # told as such
+        if found is None or (found.entry == package.folder and not (remnant and module in REMNANTS)):
+            yield package
 
 
 def left_behind(folders: Iterable[Path]) -> Iterator[Path]:
