@@ -1,6 +1,23 @@
 """faultlens: the crash doctor for TensorFlow programs and the native Python stack under them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from faultlens.saving import SaveError, load, restore_latest, save
+
 __version__ = "0.1.0"
+__all__ = ["SaveError", "install", "load", "restore_latest", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    """Saving needs NumPy, which the commands must not."""
+    if name in ("SaveError", "load", "restore_latest", "save"):
+        from faultlens import saving
+
+        return getattr(saving, name)
+    raise AttributeError(f"module 'faultlens' has no attribute {name!r}")
 
 
 def install() -> None:

@@ -14,7 +14,8 @@ import recorded
 from faultlens import reportfile
 from faultlens.errors import FaultlensError
 from faultlens.reportfile import Report
-from faultlens.store import files, folder
+from faultlens import durable
+from faultlens.store import folder
 
 
 @pytest.fixture(autouse=True)
@@ -228,8 +229,8 @@ def test_find(clock: list[float]) -> None:
 def test_replace_file_keeps_links_and_leaves_no_trace(tmp_path: Path) -> None:
     target = tmp_path / "report.json"
     (tmp_path / "link").symlink_to(target)
-    files.replace_file(tmp_path / "link", b"one")
-    files.replace_file(tmp_path / "link", b"two")
+    durable.replace_file(tmp_path / "link", b"one")
+    durable.replace_file(tmp_path / "link", b"two")
     assert target.read_bytes() == b"two"
     assert (tmp_path / "link").is_symlink()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "report.json"]

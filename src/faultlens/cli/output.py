@@ -111,7 +111,7 @@ def write_json(report: Report, target: str) -> None:
 
 
 def write_bytes(data: bytes, target: str) -> None:
-    from faultlens.store.files import replace_file
+    from faultlens.durable import replace_file
 
     path = Path(target)
     try:

@@ -20,6 +20,7 @@ from .tensorflow_hooks import tensorflow_hooks
 PACKAGES = ("tensorflow", "keras", "tf_keras")
 
 _hooks: list[Hooks] = []
+_progress: list[tuple[Progress, Guard]] = []
 
 
 def start(chain: Chain, frame_finder: FrameFinder, node_recorder: Any, notes: str, page: Any) -> Hooks:
@@ -31,6 +32,7 @@ def start(chain: Chain, frame_finder: FrameFinder, node_recorder: Any, notes: st
     theirs = tensorflow_hooks(lines, progress, guard, node_recorder), keras_hooks(lines, progress, guard)
     hooks = Hooks(chain, guard, all_of(*theirs))
     _hooks.append(hooks)
+    _progress.append((progress, guard))
     return hooks
 
 
@@ -38,3 +40,14 @@ def importing(package: str) -> None:
     """The program begins to import one of PACKAGES."""
     for hooks in _hooks:
         hooks.importing(package)
+
+
+def saving_begins(path: str) -> None:
+    """Said by `faultlens.save`, which the hooks do not see."""
+    for progress, guard in _progress:
+        guard(progress.begin)("save", path)
+
+
+def saving_ends() -> None:
+    for progress, guard in _progress:
+        guard(progress.end)("save", mark="saved")

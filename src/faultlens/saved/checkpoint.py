@@ -83,6 +83,11 @@ def read(path: Path, prefix: Path, deep: bool) -> Saved:
     )
 
 
+def entries(prefix: Path) -> tuple[Entry, ...]:
+    """The variables of a checkpoint that is whole."""
+    return _index(prefix.with_name(prefix.name + ".index"))[1]
+
+
 def _latest(folder: Path) -> Path | None:
     """What the file `checkpoint` names, which is what `latest_checkpoint` returns."""
     try:

@@ -17,12 +17,12 @@ import msgspec
 
 from faultlens import reportfile
 from faultlens.crash import OutcomeKind
+from faultlens.durable import replace_file, sync_folder, write_synced
 from faultlens.errors import FaultlensError
 from faultlens.home import home
 from faultlens.report.headline import headline, program_name
 from faultlens.reportfile import Report
 from faultlens.safe_text import one_line
-from faultlens.store.files import replace_file, sync_folder, write_synced
 
 MAX_REPORTS = 100
 MAX_BYTES = 500_000_000

@@ -1,0 +1,48 @@
+"""Files that Keras writes for itself: older releases, and the HDF5 format of Keras 1 and 2. They cost more memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from faultlens.saved import reader
+from faultlens.saved.manifest import Format as FormatName
+from faultlens.saved.manifest import SavedVariable
+from faultlens.saving.errors import SaveError
+from faultlens.saving.formats.base import Format
+
+
+class KerasFormat(Format):
+    notes = ("written by Keras itself, which takes as much memory again as the model",)
+
+    def __init__(self, model: Any, name: FormatName) -> None:
+        super().__init__(model)
+        self.name = name
+        self.extra_memory += self.size() * 11 // 10
+
+    def write(self, path: Path) -> list[SavedVariable]:
+        if self.name == "weights":
+            self.subject.save_weights(str(path))
+        else:
+            self.subject.save(str(path))
+        return []
+
+    def verify(self, path: Path, variables: list[SavedVariable]) -> None:  # noqa: ARG002 (nothing is known of them)
+        saved = reader.read(path, deep=True)
+        damages = saved.damages if saved is not None else ()
+        if saved is None or damages:
+            what = damages[0].what if damages else "is no saved model"
+            raise SaveError(f"{path.name} was read back damaged: it {what}.", "Save to another disk.")
+
+
+def knows_direct_way(model: Any) -> bool:
+    """Whether this is a model of a Keras whose files we can write ourselves."""
+    if any(base.__module__.startswith("tf_keras") for base in type(model).__mro__):
+        return False
+    try:
+        from faultlens.saving.hdf5_store import is_supported
+    except ImportError:  # Keras 2
+        return False
+    from keras.src.saving import saving_lib
+
+    return is_supported() and hasattr(saving_lib, "_serialize_model_as_json")

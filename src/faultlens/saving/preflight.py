@@ -1,0 +1,68 @@
+"""Whether there is room for a save: on the disk, in memory, and permission to write."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from faultlens.environment.cgroup import cgroup_of
+from faultlens.environment.machine import kilobytes
+from faultlens.environment.procfs import read_fields
+from faultlens.environment.storage import look_at, nearest
+from faultlens.saving.errors import SaveError
+from faultlens.saving.formats.base import Format
+from faultlens.sizes import in_words
+
+
+def check_room(path: Path, form: Format) -> None:
+    """Raises SaveError before a byte is written."""
+    size, folder = form.size(), look_at(nearest(path.parent))
+    if folder.read_only:
+        raise SaveError(f"{path} was not saved: {folder.path} is on a read-only file system.", "Save elsewhere.")
+    if not folder.writable:
+        raise SaveError(f"{path} was not saved: {folder.path} may not be written to.",
+                        "Change its permissions, or save elsewhere.")  # fmt: skip
+    if folder.free is not None and folder.free < size:
+        raise SaveError(
+            f"{path} was not saved: it needs about {in_words(size)}, and {in_words(folder.free)} are free"
+            f" in {folder.path}.",
+            "Make room, or save elsewhere. While a save is written, the previous one is kept.",
+        )
+    if folder.files_free is not None and folder.files_free < form.files + 4:
+        raise SaveError(f"{path} was not saved: {folder.path} can hold no more files (inodes).", "Remove some files.")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < size:
+        raise SaveError(f"{path} was not saved: files may have {in_words(limit)} (ulimit -f), it needs about"
+                        f" {in_words(size)}.", "Raise the limit.")  # fmt: skip
+    _check_memory(path, form)
+
+
+def _check_memory(path: Path, form: Format) -> None:
+    left = memory_left()
+    if left is not None and left < form.extra_memory:
+        raise SaveError(
+            f"{path} was not saved: writing it takes {in_words(form.extra_memory)} of memory, {in_words(left)} are left,"
+            " and the kernel would kill the program.",
+            "Save as .weights.h5 or as a checkpoint, which take little." if form.extra_memory > Format.extra_memory
+            else "Free some memory, or raise the limit.",
+        )  # fmt: skip
+
+
+def memory_left() -> int | None:
+    """In the control group where least is left, or on the machine."""
+    group = cgroup_of()
+    room = group.memory_room() if group else None
+    machine = kilobytes(read_fields("/proc/meminfo", ":").get("MemAvailable"))
+    found = [left for left in (room.left if room else None, machine) if left is not None]
+    return max(min(found), 0) if found else None
+
+
+def own_target(path: str | os.PathLike[str]) -> Path:
+    """The file that a name stands for: a link keeps pointing where it pointed."""
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or (text.endswith("/") and not Path(text).name):
+        raise SaveError(f"{text!r} is no name to save to.", "Give a path such as model.keras.")
+    if "://" in text:
+        raise SaveError(f"{text} is not on a file system of this machine.", "Save to a local path, then copy it there.")
+    return Path(os.path.realpath(text))
