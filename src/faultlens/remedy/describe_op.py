@@ -9,8 +9,8 @@ import json
 import sys
 from typing import Any
 
-import tensorflow as tf  # type: ignore[import-untyped]
-from tensorflow.python.framework import dtypes, op_def_registry  # type: ignore[import-untyped]
+import tensorflow as tf
+from tensorflow.python.framework import dtypes, op_def_registry
 
 
 def describe(op: str, libraries: list[str]) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ def generations(target: Path) -> list[Generation]:
 
 def newest_whole(target: Path) -> tuple[Generation | None, list[tuple[Generation, list[Damage]]]]:
     """The newest save that is as it was written, and those before which it had to be preferred."""
-    passed_over = []
+    passed_over: list[tuple[Generation, list[Damage]]] = []
     for generation in generations(target):
         damages = generation.damages()
         if not damages:

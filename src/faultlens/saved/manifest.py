@@ -44,8 +44,8 @@ class Manifest(Record, frozen=True):
     time: float  # seconds since 1970
     files: tuple[SavedFile, ...]
     variables: tuple[SavedVariable, ...] = ()
-    versions: dict[str, str] = {}  # "keras" -> "3.15.1"
-    training: dict[str, Any] = {}  # where the training stood: see saving/training_state.py
+    versions: dict[str, str] = {}  # noqa: RUF012 (msgspec copies it)
+    training: dict[str, Any] = {}  # noqa: RUF012
     notes: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
 

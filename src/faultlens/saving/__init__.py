@@ -15,7 +15,7 @@ from faultlens.saved.generations import Generation
 from faultlens.saving.background import TIME_LIMIT, PendingSave, in_background, wait_for
 from faultlens.saving.errors import SaveError
 from faultlens.saving.restore import Restored, load, restore_latest
-from faultlens.saving.save import perform, request
+from faultlens.saving.steps import perform, request
 
 __all__ = ["Generation", "PendingSave", "Restored", "SaveError", "load", "restore_latest", "save"]
 

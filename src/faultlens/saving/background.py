@@ -22,7 +22,7 @@ from typing import Any
 from faultlens.saved.generations import Generation, generations
 from faultlens.saving.errors import SaveError
 from faultlens.saving.preflight import check_room, memory_left
-from faultlens.saving.save import Request, perform
+from faultlens.saving.steps import Request, perform
 from faultlens.sizes import in_words
 
 TIME_LIMIT = 900.0
@@ -90,7 +90,7 @@ class PendingSave:
 
 
 def in_background(wanted: Request, seconds: float = TIME_LIMIT) -> PendingSave | Generation:
-    """Start it and return. Where a fork is not safe or too dear, the save is done here and now, and a warning says so."""
+    """Start it and return. With too little memory for a fork it is done here and now, and a warning says so."""
     wait_for(wanted.path)
     check_room(wanted.path, wanted.form)
     reason = _reason_against(wanted)

@@ -111,7 +111,7 @@ def _config_problems(layer: Any) -> Iterator[str]:
     with contextlib.suppress(Exception):
         for key, value in again.get_config().items():
             if isinstance(value, (int, float, str, bool)) and key in config and config[key] != value:
-                yield f"the layer {layer.name!r} ({kind}): {key} is {config[key]!r}, and {value!r} when it is made again"
+                yield f"the layer {layer.name!r} ({kind}): {key} is {config[key]!r}, made again it is {value!r}"
 
 
 def _structure(model: Any) -> Iterator[str]:

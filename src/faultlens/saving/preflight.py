@@ -42,7 +42,7 @@ def _check_memory(path: Path, form: Format) -> None:
     left = memory_left()
     if left is not None and left < form.extra_memory:
         raise SaveError(
-            f"{path} was not saved: writing it takes {in_words(form.extra_memory)} of memory, {in_words(left)} are left,"
+            f"{path} was not saved: writing takes {in_words(form.extra_memory)} of memory, {in_words(left)} are left,"
             " and the kernel would kill the program.",
             "Save as .weights.h5 or as a checkpoint, which take little." if form.extra_memory > Format.extra_memory
             else "Free some memory, or raise the limit.",

@@ -32,10 +32,12 @@ def newest(path: str | os.PathLike[str]) -> Generation:
     found, passed_over = newest_whole(target)
     if found is None:
         if passed_over:
-            raise SaveError(f"No save of {target} is whole: {in_words(*passed_over[0])}.", "Restore it from a backup.")
+            raise SaveError(
+                f"No save of {target} is whole: {in_words(passed_over[0][1])}.", "Restore it from a backup."
+            )
         raise SaveError(f"Nothing was saved as {target}.", "Look at the name; `ls -a` shows the folder .faultlens.")
     if passed_over:
-        warnings.warn(f"{in_words(*passed_over[0])}; taking {described(found)} instead", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{in_words(passed_over[0][1])}; taking {described(found)} instead", RuntimeWarning, stacklevel=3)
     return found
 
 
@@ -59,7 +61,7 @@ def restore_latest(folder: str | os.PathLike[str], into: Any = None, **options: 
     for generation in candidates:
         damages = generation.damages()
         if damages:
-            passed_over.append(in_words(generation, damages))
+            passed_over.append(in_words(damages))
             continue
         read_into(generation, into, options)
         training = generation.manifest.training if generation.manifest else {}
@@ -101,7 +103,7 @@ def described(generation: Generation) -> str:
     return f"{number} ({generation.path})"
 
 
-def in_words(generation: Generation, damages: list[Damage]) -> str:
+def in_words(damages: list[Damage]) -> str:
     return f"{damages[0].file} {damages[0].what}"
 
 

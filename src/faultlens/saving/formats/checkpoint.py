@@ -1,4 +1,4 @@
-"""`tf.train.Checkpoint`: written by TensorFlow, and compared with what is in memory by the checksums that it carries."""
+"""`tf.train.Checkpoint`: written by TensorFlow, and compared with memory by the checksums that it carries."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ArchiveFormat(Format):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             whole = Region(descriptor, size=os.fstat(descriptor).st_size)
-            with zipfile.ZipFile(whole) as archive:  # type: ignore[call-overload]
+            with zipfile.ZipFile(whole) as archive:
                 damaged = archive.testzip()
                 if damaged is not None:
                     raise SaveError(f"{damaged} in {path.name} was read back damaged.", "Save to another disk.")
