@@ -10,6 +10,7 @@ from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import kilobytes
 from faultlens.environment.procfs import read_fields
 from faultlens.environment.storage import look_at, nearest
+from faultlens.saved import reader
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
 from faultlens.sizes import in_words
@@ -17,6 +18,7 @@ from faultlens.sizes import in_words
 
 def check_room(path: Path, form: Format) -> None:
     """Raises SaveError before a byte is written."""
+    _check_name(path, form)
     size, folder = form.size(), look_at(nearest(path.parent))
     if folder.read_only:
         raise SaveError(f"{path} was not saved: {folder.path} is on a read-only file system.", "Save elsewhere.")
@@ -36,6 +38,17 @@ def check_room(path: Path, form: Format) -> None:
         raise SaveError(f"{path} was not saved: files may have {in_words(limit)} (ulimit -f), it needs about"
                         f" {in_words(size)}.", "Raise the limit.")  # fmt: skip
     _check_memory(path, form)
+
+
+def _check_name(path: Path, form: Format) -> None:
+    """What bears the name now will be moved away: that must be a save, and nothing else."""
+    if form.name == "saved_model":
+        if path.is_dir() and any(path.iterdir()) and reader.read(path) is None:
+            raise SaveError(f"{path} was not saved: this folder holds other things.", "Save to a folder of its own.")
+        if path.is_file():
+            raise SaveError(f"{path} was not saved: there is a file of this name.", "Save under another name.")
+    elif path.is_dir() and form.name != "checkpoint":
+        raise SaveError(f"{path} was not saved: there is a folder of this name.", "Save under another name.")
 
 
 def _check_memory(path: Path, form: Format) -> None:

@@ -104,9 +104,6 @@ class Target:
             written.rename(self.path)
         elif self.path.is_dir() and written.is_dir():
             self._replace_folder(written, self._kept_name(manifest))
-        elif self.path.is_dir() or written.is_dir():
-            what = "a folder" if self.path.is_dir() else "a file"
-            raise SaveError(f"{self.path} is {what}, which this format is not.", "Save under another name.")
         else:
             self._keep_current_file(self._kept_name(manifest))
             written.rename(self.path)
