@@ -10,7 +10,7 @@ from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import kilobytes
 from faultlens.environment.procfs import read_fields
 from faultlens.environment.storage import look_at, nearest
-from faultlens.saved import reader
+from faultlens.saved import saved_model
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
 from faultlens.sizes import in_words
@@ -43,7 +43,7 @@ def check_room(path: Path, form: Format) -> None:
 def _check_name(path: Path, form: Format) -> None:
     """What bears the name now will be moved away: that must be a save, and nothing else."""
     if form.name == "saved_model":
-        if path.is_dir() and any(path.iterdir()) and reader.read(path) is None:
+        if path.is_dir() and any(path.iterdir()) and not (path / saved_model.GRAPH).exists():
             raise SaveError(f"{path} was not saved: this folder holds other things.", "Save to a folder of its own.")
         if path.is_file():
             raise SaveError(f"{path} was not saved: there is a file of this name.", "Save under another name.")
