@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from faultlens.crash import Record
+from faultlens.saved.crc32c import crc32c
 from faultlens.saved.record import Damage
 from faultlens.saved.regular import opened, whole
 
@@ -27,7 +27,7 @@ IN_WORDS: dict[Format, str] = {
 class SavedFile(Record, frozen=True):
     name: str  # below the save's folder; the empty name is the save itself
     size: int
-    crc32: int
+    crc32c: int
     mtime_ns: int  # tells, without reading it, that a file is the one that was written
 
 
@@ -35,7 +35,7 @@ class SavedVariable(Record, frozen=True):
     name: str
     dtype: str
     shape: tuple[int, ...]
-    crc32: int
+    crc32c: int
 
 
 class Manifest(Record, frozen=True):
@@ -71,7 +71,7 @@ def checksum(path: Path) -> int:
     crc = 0
     with opened(path) as file:
         while chunk := file.read(CHUNK):
-            crc = zlib.crc32(chunk, crc)
+            crc = crc32c(chunk, crc)
     return crc
 
 
@@ -95,7 +95,7 @@ def differences(manifest: Manifest, root: Path, deep: bool = True) -> list[Damag
             found.append(Damage(path, "is missing"))
         elif state[0] != file.size:
             found.append(Damage(path, f"has {state[0]} bytes, {file.size} were written"))
-        elif deep and checksum(path) != file.crc32:
+        elif deep and checksum(path) != file.crc32c:
             found.append(Damage(path, "is not what was written: its checksum does not match"))
     return found
 

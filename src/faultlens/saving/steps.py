@@ -62,8 +62,8 @@ def perform(wanted: Request) -> Generation:
             written = wanted.target.unfinished()
             variables = wanted.form.write(written)
             sync_tree(written if written.exists() else written.parent)
-            wanted.form.verify(written, variables)
-            manifest = _manifest(wanted, written, variables)
+            checksum_known = wanted.form.verify(written, variables)
+            manifest = _manifest(wanted, written, variables, checksum_known)
             final = wanted.target.publish(written, manifest)
             wanted.target.prune(wanted.keep)
         except Exception as error:
@@ -118,12 +118,12 @@ def _system_error(error: BaseException | None) -> OSError | None:
 _SAID_IN_WORDS = (28, 122, 30, 13, 5, 27, 2)  # no space, quota, read-only, permission, I/O, too large, no such file
 
 
-def _manifest(wanted: Request, written: Path, variables: list[SavedVariable]) -> Manifest:
+def _manifest(wanted: Request, written: Path, variables: list[SavedVariable], checksum_known: int | None) -> Manifest:
     return Manifest(
         generation=wanted.target.next_number(),
         format=wanted.form.name,
         time=time.time(),
-        files=tuple(_files(written)),
+        files=tuple(_files(written, checksum_known)),
         variables=tuple(variables),
         versions=dict(_versions()),
         training=dict(wanted.training),
@@ -131,10 +131,10 @@ def _manifest(wanted: Request, written: Path, variables: list[SavedVariable]) ->
     )
 
 
-def _files(written: Path) -> Iterator[SavedFile]:
-    """A file, the files of a folder, or those of a checkpoint, named by the ends of their names."""
+def _files(written: Path, known: int | None) -> Iterator[SavedFile]:
+    """A file, whose checksum may be known; the files of a folder; or those of a checkpoint, named by their endings."""
     if written.is_file():
-        yield _file("", written)
+        yield _file("", written, known)
     elif written.is_dir():
         for folder, _, names in sorted(os.walk(written)):
             for name in sorted(names):
@@ -145,9 +145,11 @@ def _files(written: Path) -> Iterator[SavedFile]:
             yield _file(path.name.removeprefix(written.name), path)
 
 
-def _file(name: str, path: Path) -> SavedFile:
+def _file(name: str, path: Path, known: int | None = None) -> SavedFile:
     state = path.stat()
-    return SavedFile(name=name, size=state.st_size, crc32=checksum(path), mtime_ns=state.st_mtime_ns)
+    return SavedFile(
+        name=name, size=state.st_size, crc32c=checksum(path) if known is None else known, mtime_ns=state.st_mtime_ns
+    )
 
 
 def _versions() -> Iterator[tuple[str, str]]:

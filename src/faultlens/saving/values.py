@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from faultlens.saved.crc32c import crc32c
 from faultlens.saving.region import BLOCK
 
 Array = np.ndarray[Any, Any]
@@ -59,5 +59,5 @@ def blocks(array: Array) -> Iterator[memoryview]:
 def checksum_of(array: Array) -> int:
     crc = 0
     for block in blocks(array):
-        crc = zlib.crc32(block, crc)
+        crc = crc32c(block, crc)
     return crc

@@ -44,8 +44,9 @@ class Format(ABC):
         """Write it under this name. What is returned is checked by `verify`."""
 
     @abstractmethod
-    def verify(self, path: Path, variables: list[SavedVariable]) -> None:
-        """Read it back from the disk. Raises SaveError where it is not what was in memory."""
+    def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:
+        """Read it back from the disk. Raises SaveError where it is not what was in memory. The CRC-32C of a file that
+        was read whole is returned."""
 
 
 def is_keras_model(subject: Any) -> bool:

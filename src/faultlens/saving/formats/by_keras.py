@@ -27,12 +27,13 @@ class KerasFormat(Format):
             self.subject.save(str(path))
         return []
 
-    def verify(self, path: Path, variables: list[SavedVariable]) -> None:  # noqa: ARG002 (nothing is known of them)
+    def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:  # noqa: ARG002 (nothing is known of them)
         saved = reader.read(path, deep=True)
         damages = saved.damages if saved is not None else ()
         if saved is None or damages:
             what = damages[0].what if damages else "is no saved model"
             raise SaveError(f"{path.name} was read back damaged: it {what}.", "Save to another disk.")
+        return None
 
 
 def knows_direct_way(model: Any) -> bool:

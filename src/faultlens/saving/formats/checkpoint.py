@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from faultlens.saved import checkpoint, reader
-from faultlens.saved.crc32c import crc32c, masked
+from faultlens.saved.crc32c import masked
 from faultlens.saved.manifest import SavedVariable
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, tracked_variables
 from faultlens.saving.target import CheckpointTarget, Target
-from faultlens.saving.values import Array, Values, blocks, checksum_of
+from faultlens.saving.values import Values, checksum_of
 
 
 class CheckpointFormat(Format):
@@ -29,8 +29,9 @@ class CheckpointFormat(Format):
         as_checkpoint(self.subject).write(str(path))
         return describe(self.variables(), self.values)
 
-    def verify(self, path: Path, variables: list[SavedVariable]) -> None:  # noqa: ARG002 (they are read from memory)
+    def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:  # noqa: ARG002 (they are read from memory)
         verify_bundle(path, self.variables(), self.values)
+        return None
 
 
 def as_checkpoint(subject: Any) -> Any:
@@ -52,7 +53,7 @@ def describe(variables: Iterable[Any], values: Values) -> list[SavedVariable]:
         array = values.of(variable)
         name = str(getattr(variable, "path", None) or variable.name)
         crc = 0 if array.dtype.hasobject else checksum_of(array)
-        found.append(SavedVariable(name=name, dtype=array.dtype.name, shape=tuple(array.shape), crc32=crc))
+        found.append(SavedVariable(name=name, dtype=array.dtype.name, shape=tuple(array.shape), crc32c=crc))
     return found
 
 
@@ -65,15 +66,8 @@ def verify_bundle(prefix: Path, variables: Iterable[Any], values: Values) -> Non
     on_disk = {entry.crc for entry in checkpoint.entries(prefix)}
     for variable in variables:
         array = values.of(variable)
-        if not array.dtype.hasobject and masked(_crc32c(array)) not in on_disk:
+        if not array.dtype.hasobject and masked(checksum_of(array)) not in on_disk:
             raise SaveError(
                 f"{getattr(variable, 'path', variable.name)} was read back with other values than it has.",
                 "Do not change variables while they are saved; if nothing does, the disk or the memory is faulty.",
             )
-
-
-def _crc32c(array: Array) -> int:
-    crc = 0
-    for block in blocks(array):
-        crc = crc32c(block, crc)
-    return crc

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 from keras.src.saving import saving_lib
 
 from faultlens.saved.manifest import SavedVariable
-from faultlens.saving import hdf5_store
+from faultlens.saving.checksums import Part, read_all
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
-from faultlens.saving.hdf5_store import DirectStore
-from faultlens.saving.region import Region
+from faultlens.saving.hdf5_store import check, large_parts, write_state
+from faultlens.saving.region import DiskFile, Region
 
 CONFIG, METADATA, WEIGHTS, ASSETS = "config.json", "metadata.json", "model.weights.h5", "assets"
+HEADER = 30  # bytes of a member's own header, before its name and extra field
 
 
 class ArchiveFormat(Format):
@@ -24,54 +25,49 @@ class ArchiveFormat(Format):
 
     def write(self, path: Path) -> list[SavedVariable]:
         config, metadata = saving_lib._serialize_model_as_json(self.subject)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            whole = Region(descriptor)
+        with DiskFile(path, writing=True) as file:
+            whole = Region(file)
             with zipfile.ZipFile(whole, "w") as archive:  # type: ignore[call-overload]
                 archive.writestr(METADATA, metadata)
                 archive.writestr(CONFIG, config)
                 assets = saving_lib.DiskIOStore(ASSETS, archive=archive, mode="w")
                 try:
-                    variables = _write_weights(self, archive, whole, assets)
+                    return self._write_weights(archive, whole, assets)
                 finally:
                     assets.close()
-        finally:
-            os.close(descriptor)
+
+    def _write_weights(self, archive: zipfile.ZipFile, whole: Region, assets: Any) -> list[SavedVariable]:
+        """HDF5 writes here and there, an archive from front to back. So the weights are written in their place, and
+        then shown to the archive, which takes their checksum and length."""
+        with archive.open(zipfile.ZipInfo(WEIGHTS), "w", force_zip64=True) as member:
+            inset = Region(whole.file, whole.tell())
+            variables = write_state(self.subject, inset, self.values, assets)
+            with whole.written_already():
+                for block in inset.blocks():
+                    member.write(block)
         return variables
 
-    def verify(self, path: Path, variables: list[SavedVariable]) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            whole = Region(descriptor, size=os.fstat(descriptor).st_size)
+    def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:
+        with DiskFile(path) as file:
+            whole = Region(file, size=file.size)
             with zipfile.ZipFile(whole) as archive:
-                damaged = archive.testzip()
-                if damaged is not None:
-                    raise SaveError(f"{damaged} in {path.name} was read back damaged.", "Save to another disk.")
-                member = archive.getinfo(WEIGHTS)
-            hdf5_store.verify(Region(descriptor, _start_of(whole, member), member.file_size), variables)
-        finally:
-            os.close(descriptor)
-
-
-def _write_weights(form: Format, archive: zipfile.ZipFile, whole: Region, assets: Any) -> list[SavedVariable]:
-    """HDF5 writes here and there, an archive from front to back: so the weights are written in their place first, and
-    then passed through the archive, which takes the checksum and writes the same bytes over themselves."""
-    with archive.open(zipfile.ZipInfo(WEIGHTS), "w", force_zip64=True) as member:
-        inset = Region(whole.descriptor, whole.tell())
-        store = DirectStore(inset, form.values)
-        try:
-            saving_lib._save_state(
-                form.subject, weights_store=store, assets_store=assets, inner_path="", visited_saveables=set()
-            )
-        finally:
-            store.close()
-        for block in inset.blocks():
-            member.write(block)
-    return store.variables
+                for member in archive.infolist():
+                    if member.filename != WEIGHTS:
+                        archive.read(member)  # compares its checksum
+                weights = archive.getinfo(WEIGHTS)
+            inset = Region(file, _start_of(whole, weights), weights.file_size)
+            stored = Part(inset.start, inset.size, zlib.crc32)
+            parts = large_parts(inset, variables)
+            checksum = read_all(file, [stored, *parts.values()])
+            check(parts, variables)
+            if stored.value != weights.CRC:
+                raise SaveError(f"{path.name} was read back damaged.", "Save to another disk.")
+        return checksum
 
 
 def _start_of(whole: Region, member: zipfile.ZipInfo) -> int:
-    """Behind its header, whose length is that of the name and of the extra field that it carries itself."""
+    """Behind its header, which is as long as the name and the extra field that it carries."""
     whole.seek(member.header_offset)
-    header = whole.read(30)
-    return member.header_offset + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    header = whole.read(HEADER)
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return member.header_offset + HEADER + lengths

@@ -36,10 +36,11 @@ class SavedModelFormat(Format):
             tf.saved_model.save(self.subject, str(path))
         return describe(self.variables(), self.values)
 
-    def verify(self, path: Path, variables: list[SavedVariable]) -> None:
+    def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:
         saved = reader.read(path, deep=True)
         if saved is None or saved.damages:
             what = saved.damages[0].what if saved is not None and saved.damages else "is no SavedModel"
             raise SaveError(f"The SavedModel was read back damaged: it {what}.", "Save to another disk.")
         if variables:
             verify_bundle(path / "variables" / "variables", self.variables(), self.values)
+        return None
