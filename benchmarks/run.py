@@ -25,6 +25,7 @@ import kernels
 import machine
 import needs
 import output
+import saving
 import startup
 import supervisor
 import threads
@@ -48,6 +49,7 @@ BENCHMARKS = {
     "needs": needs.run,
     "thresholds": needs.thresholds,
     "doctor": checkup.run,
+    "saving": saving.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

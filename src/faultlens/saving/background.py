@@ -133,6 +133,9 @@ atexit.register(wait_for_all)
 def _reason_against(wanted: Request) -> str | None:
     if not hasattr(os, "fork"):
         return "this system cannot fork"
+    elsewhere = {device for device in map(_device, wanted.form.variables()) if "TPU" in device or not _is_here(device)}
+    if elsewhere:
+        return f"variables are on {sorted(elsewhere)[0]}"
     size, left = wanted.form.size(), memory_left()
     if left is not None and left < size + wanted.form.extra_memory:
         return (
@@ -140,6 +143,14 @@ def _reason_against(wanted: Request) -> str | None:
             f" and {in_words(left)} are left"
         )
     return None
+
+
+def _device(variable: Any) -> str:
+    return str(getattr(getattr(variable, "_value", variable), "device", ""))
+
+
+def _is_here(device: str) -> bool:
+    return "/job:" not in device or "/job:localhost" in device
 
 
 def _write_and_exit(wanted: Request, writer: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from faultlens.saved.crc32c import crc32c
@@ -15,7 +15,6 @@ class Part:
 
     start: int
     size: int
-    function: Callable[[bytes, int], int] = crc32c
     value: int = 0
 
 
@@ -32,7 +31,7 @@ def read_all(file: DiskFile, parts: Iterable[Part]) -> int:
             under_way.append(waiting.pop())
         for part in under_way:
             piece = data[max(part.start - position, 0) : part.start + part.size - position]
-            part.value = part.function(piece, part.value)
+            part.value = crc32c(piece, part.value)
         under_way = [part for part in under_way if part.start + part.size > end]
         position = end
     return whole

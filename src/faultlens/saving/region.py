@@ -6,9 +6,11 @@ cache to the training, and what is read back comes from the disk and not from me
 from __future__ import annotations
 
 import errno
+import itertools
 import mmap
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ class DiskFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL if writing else os.O_RDONLY
         self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
         self._direct = _open_direct(path, os.O_RDWR if writing else os.O_RDONLY)
-        self._aligned: mmap.mmap | None = None
+        self._aligned = mmap.mmap(-1, BLOCK)
 
     def close(self) -> None:
         for descriptor in (self.descriptor, self._direct):
@@ -64,19 +66,21 @@ class DiskFile:
         return done
 
     def blocks(self, position: int, size: int) -> Iterator[memoryview]:
-        """Pieces one after the other; each is overwritten by the next."""
-        end = position + size
-        while position < end:
-            skipped = position % ALIGNMENT if self._direct is not None and end - position >= LARGE else 0
-            piece = self._read_piece(position - skipped)
-            found = piece[skipped : skipped + end - position]
-            if not found:
-                return
-            position += len(found)
-            yield found
+        """Pieces one after the other, the next one read while one is looked at. Each is overwritten later."""
+        start, end = position // ALIGNMENT * ALIGNMENT, position + size
+        buffers = itertools.cycle([mmap.mmap(-1, BLOCK), mmap.mmap(-1, BLOCK)])
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(self._read_piece, start, memoryview(next(buffers)))
+            while start < end:
+                piece = coming.result()
+                if not piece:
+                    return
+                coming = reader.submit(self._read_piece, start + len(piece), memoryview(next(buffers)))
+                yield piece[max(position - start, 0) : end - start]
+                start += len(piece)
 
-    def _read_piece(self, position: int) -> memoryview:
-        buffer = memoryview(self._buffer())
+    def _read_piece(self, position: int, buffer: memoryview) -> memoryview:
+        """Positions are aligned until the end of the file is met."""
         if self._direct is not None and position % ALIGNMENT == 0:
             try:
                 return buffer[: os.preadv(self._direct, [buffer], position)]
@@ -86,7 +90,7 @@ class DiskFile:
 
     def _write_direct(self, position: int, data: memoryview) -> int:
         """How much of it could be written so."""
-        done, buffer = 0, memoryview(self._buffer())
+        done, buffer = 0, memoryview(self._aligned)
         while done < len(data) and self._direct is not None:
             piece = data[done : done + BLOCK]
             buffer[: len(piece)] = piece  # TensorFlow's memory is not aligned enough
@@ -110,11 +114,6 @@ class DiskFile:
             raise error
         os.close(self._direct)
         self._direct = None
-
-    def _buffer(self) -> mmap.mmap:
-        if self._aligned is None:
-            self._aligned = mmap.mmap(-1, BLOCK)
-        return self._aligned
 
 
 def _open_direct(path: Path, flags: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class Restored:
     path: Path
     generation: int | None
     training: dict[str, Any]
+    subject: Any = field(default=None, repr=False)  # what was loaded, or loaded into
     passed_over: tuple[str, ...] = ()  # newer saves that are damaged, in words
 
 
@@ -63,11 +64,11 @@ def restore_latest(folder: str | os.PathLike[str], into: Any = None, **options: 
         if damages:
             passed_over.append(in_words(damages))
             continue
-        read_into(generation, into, options)
+        subject = read_into(generation, into, options)
         training = generation.manifest.training if generation.manifest else {}
         for problem in passed_over:
             warnings.warn(f"{problem}; taking {described(generation)} instead", RuntimeWarning, stacklevel=2)
-        return Restored(generation.path, generation.number, training, tuple(passed_over))
+        return Restored(generation.path, generation.number, training, subject, tuple(passed_over))
     if passed_over:
         raise SaveError(f"No save in {folder} is whole: {passed_over[0]}.", "Restore it from a backup.")
     return None
