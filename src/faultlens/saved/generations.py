@@ -113,13 +113,20 @@ def _kept(target: Path) -> Iterator[tuple[int, Path]]:
 
 def _number_of(target: Path, manifests: dict[int, Manifest]) -> int | None:
     """Which generation bears the name. A copied file has another time, and is known by its content."""
-    for number in sorted(manifests, reverse=True):
+    newest_first = sorted(manifests, reverse=True)
+    for number in newest_first:
         if looks_like(manifests[number], target):
             return number
-    for number in sorted(manifests, reverse=True):
-        if not differences(manifests[number], target, deep=False) and not differences(manifests[number], target):
+    of_this_size = [number for number in newest_first if not differences(manifests[number], target, deep=False)]
+    for number in of_this_size:
+        if not differences(manifests[number], target):
             return number
-    return None
+    # HDF5 has no checksums. Keras' own files of the same weights have another size: this is ours, and was changed.
+    return next((number for number in of_this_size if _is_own_hdf5(manifests[number])), None)
+
+
+def _is_own_hdf5(manifest: Manifest) -> bool:
+    return manifest.format == "weights" and bool(manifest.variables)
 
 
 def _checkpoints(target: Path, manifests: dict[int, Manifest]) -> list[Generation]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from faultlens.saving.formats.base import Format, all_variables, is_keras_model
+from faultlens.saving.formats.by_keras import knows_direct_way
 from faultlens.saving.values import array_of
 
 THEIR_MODULES = ("keras", "tf_keras", "tensorflow")
@@ -24,11 +25,11 @@ def problems_of(form: Format, check_values: bool = False) -> list[str]:
         return found
     if is_keras_model(subject):
         found += _optimizer(subject)
-        if form.name in ("keras", "hdf5", "saved_model"):
+        if form.name in ("keras", "hdf5", "saved_model") and knows_direct_way(subject):
             found += [problem for layer in _own_layers(subject) for problem in _shape_problems(layer)]
         if form.name in ("keras", "hdf5"):
             found += [problem for layer in _own_layers(subject) for problem in _config_problems(layer)]
-        if form.name == "keras" and not found:
+        if form.name == "keras" and not found and knows_direct_way(subject):
             found += _structure(subject)
     if check_values:
         found += _not_numbers(subject)

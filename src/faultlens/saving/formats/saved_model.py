@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ class SavedModelFormat(Format):
 
     def write(self, path: Path) -> list[SavedVariable]:
         if is_keras_model(self.subject) and hasattr(self.subject, "export"):
-            accepted = inspect.signature(self.subject.export).parameters
-            self.subject.export(str(path), **({"verbose": False} if "verbose" in accepted else {}))
+            with contextlib.redirect_stdout(io.StringIO()):  # some releases tell all about it
+                self.subject.export(str(path))
         else:
             import tensorflow as tf
 

@@ -1,0 +1,118 @@
+"""Going on in the middle of an epoch: batches that were trained on are passed over, shuffles go on in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+
+class Resumable(tf.data.Dataset):  # type: ignore[misc]
+    """A dataset that can go on with the shuffle of a later epoch.
+
+    `shuffle` draws a new order whenever an iterator is made. So as many are made, and thrown away, as were made before
+    the save: that costs nothing, because nothing is read before a batch is asked for. A dataset that repeats itself
+    has one iterator for all epochs, and gets there by leaving out all batches that were trained on."""
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        self._whole = dataset
+        self._made = self._made_before_epoch = 0  # iterators
+        self._taken = self._taken_before_epoch = 0  # batches, of the one iterator for all epochs
+        self._leave_out = 0
+        self._lasts = False
+        super().__init__(dataset._variant_tensor)
+
+    def begin_training(self, steps: int | None, saved: Mapping[str, int] | None, tell: Callable[[str], None]) -> None:
+        """`steps` is the length that Keras gives an epoch, `saved` what `position` told."""
+        batches = int(self.cardinality())
+        self._lasts = batches < 0 and steps is not None
+        self._taken = self._leave_out = 0
+        if saved is None:
+            return
+        if batches >= 0 and steps is not None and steps != batches:
+            tell(
+                f"the data starts anew: epochs of {steps} batches cannot be found again in a dataset of {batches};"
+                " add .repeat() to it, or leave out steps_per_epoch"
+            )
+        elif self._made > saved["iterators"]:
+            tell("the order of the data is another one: the dataset has been used in this process already")
+        else:
+            self._taken = self._leave_out = saved["batches"]
+            for _ in range(saved["iterators"] - self._made):
+                iter(self._whole)
+            self._made = saved["iterators"]
+
+    def begin_epoch(self) -> None:
+        self._made_before_epoch, self._taken_before_epoch = self._made, self._taken
+
+    def count(self, batches: int) -> None:
+        self._taken += batches
+
+    def position(self, in_epoch: bool) -> dict[str, int]:
+        """Iterators that were made before the one to go on with, and batches that earlier epochs took from that."""
+        if self._lasts:
+            return {"iterators": self._made - 1, "batches": self._taken_before_epoch if in_epoch else self._taken}
+        return {"iterators": self._made_before_epoch if in_epoch else self._made, "batches": 0}
+
+    @property
+    def used(self) -> bool:
+        return self._made > 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self._made += 1
+        dataset = self._whole.skip(self._leave_out) if self._leave_out else self._whole
+        self._leave_out = 0
+        iterator: Iterator[Any] = iter(dataset)
+        return iterator
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._whole]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._whole.element_spec
+
+
+class PassingOver:
+    """Stands in for `model.train_function` until `steps` batches of the epoch have been taken and not trained on.
+
+    Keras counts them as if they were trained on: so it does not mistake the rest of an epoch for a whole one, and all
+    callbacks see the numbers that the batches have. `before` is called when the data is known, before the first batch;
+    `after` when the last has been passed over."""
+
+    def __init__(self, model: Any, steps: int, before: Callable[[Any], None], after: Callable[[], None]) -> None:
+        self._model, self._steps = model, steps
+        self._before, self._after = before, after
+        self._function = model.train_function
+        self._passed: int | None = None  # None: not begun
+        model.train_function = self
+
+    def __call__(self, iterator: Any) -> Any:
+        if self._passed is None:
+            self._before(iterator)
+            self._passed = 0
+        if self._passed >= self._steps:
+            self.end()
+            return self._function(iterator)
+        self._pass(iterator)
+        self._passed += self._model.steps_per_execution
+        if self._passed >= self._steps:
+            self._after()
+        return self._model.get_metrics_result()
+
+    @property
+    def going_on(self) -> bool:
+        """Whether the batch that has just been taken was passed over."""
+        return self._model.train_function is self
+
+    def end(self) -> None:
+        if self.going_on:
+            self._model.train_function = self._function
+
+    def _pass(self, iterator: Any) -> None:
+        """The last group of an epoch may be smaller. StopIteration ends the epoch, as Keras' own function has it."""
+        next(iterator)
+        for _ in range(self._model.steps_per_execution - 1):
+            if next(iterator, None) is None:
+                return
