@@ -1,4 +1,4 @@
-"""Writes the published shapes of a report and of a check-up into docs/: `python tools/write_schema.py`."""
+"""Writes the published shapes of what commands write as JSON into docs/: `python tools/write_schema.py`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from faultlens import reportfile
 from faultlens.finding import Checkup
+from faultlens.verified import Verification
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -17,6 +18,7 @@ def schemas() -> dict[Path, str]:
     shapes = {
         "report.schema.json": reportfile.json_schema(),
         "checkup.schema.json": msgspec.json.schema(Checkup),
+        "verification.schema.json": msgspec.json.schema(Verification),
     }
     return {DOCS / name: json.dumps(shape, indent=1, ensure_ascii=False) + "\n" for name, shape in shapes.items()}
 

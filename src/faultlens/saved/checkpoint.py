@@ -37,15 +37,20 @@ class Entry(NamedTuple):
 def prefix_of(path: Path) -> Path | None:
     """The common beginning of the file names of a checkpoint that somebody names by a file, a prefix or a folder."""
     if path.is_dir():
-        latest = _latest(path)
-        if latest is not None:
-            return latest
+        named = latest(path)
+        if named is not None:
+            return named
         found = sorted(path.glob("*.index"), key=lambda file: file.stat().st_mtime)
         return _without_part(found[-1]) if found else None
-    if _PART.search(path.name):
+    if is_part(path):
         return _without_part(path)
     index = path.with_name(path.name + ".index")
     return path if size_of(index) is not None or _shards_of(path) else None
+
+
+def is_part(path: Path) -> bool:
+    """Whether this is the name of one of the files of a checkpoint."""
+    return _PART.search(path.name) is not None
 
 
 def read(path: Path, prefix: Path, deep: bool) -> Saved:
@@ -85,10 +90,15 @@ def read(path: Path, prefix: Path, deep: bool) -> Saved:
 
 def entries(prefix: Path) -> tuple[Entry, ...]:
     """The variables of a checkpoint that is whole."""
-    return _index(prefix.with_name(prefix.name + ".index"))[1]
+    return contents(prefix)[1]
 
 
-def _latest(folder: Path) -> Path | None:
+def contents(prefix: Path) -> tuple[int, tuple[Entry, ...]]:
+    """The number of data files, and the variables, of a checkpoint that is whole."""
+    return _index(prefix.with_name(prefix.name + ".index"))
+
+
+def latest(folder: Path) -> Path | None:
     """What the file `checkpoint` names, which is what `latest_checkpoint` returns."""
     try:
         with opened(folder / "checkpoint") as file:
@@ -107,7 +117,7 @@ def _shards_of(prefix: Path) -> list[Path]:
         beside = [entry for entry in prefix.parent.iterdir() if entry.name.startswith(prefix.name + ".data-")]
     except OSError:
         return []
-    return sorted(file for file in beside if _PART.search(file.name) and _without_part(file) == prefix)
+    return sorted(file for file in beside if is_part(file) and _without_part(file) == prefix)
 
 
 def shard_name(prefix: Path, shard: int, count: int) -> Path:

@@ -1,0 +1,95 @@
+"""`faultlens verify`: whether saved models are whole, and which save would be loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.verified import Verification
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+WHOLE, DAMAGED, CANNOT = 0, 1, 2
+
+DESCRIPTION = """\
+Say whether saved models are whole: every checksum is compared and every value read, in processes that may write
+nowhere and end when they take too long. PATH is a .keras, .h5 or .tflite file, a SavedModel folder, the prefix of a
+checkpoint, or a folder in which all saves are looked for.
+
+  faultlens verify model.keras            this file, and the generations that faultlens.save kept of it
+  faultlens verify runs                   every save below this folder
+  faultlens verify --load model.keras     and load it with the Keras of the active environment
+
+Exit status: 0 all are whole, 1 something is damaged, 2 something could not be looked at.
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "verify",
+        help="say whether saved models are whole",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a saved model, or a folder of them")
+    parser.add_argument("--load", action="store_true", help="load it for real, with TensorFlow or Keras; takes seconds")
+    parser.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="for each look at one save (default: 60, more for large ones and for --load)",
+    )
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to read and load with")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what was looked at, and where it lies")
+    parser.add_argument("--json", metavar="PATH", help="write what was found as JSON; - is standard output")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.verification.verify import Wishes, verify
+
+    found = verify(arguments.paths, Wishes(_python(arguments.python), arguments.load, arguments.time_limit))
+    if arguments.json:
+        output.write_bytes(_json(found), arguments.json)
+    if arguments.json != "-":
+        from faultlens.report.verified import render
+
+        render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
+    sys.stdout.flush()
+    for problem in found.problems:
+        print(f"faultlens: {problem}", file=sys.stderr)
+    return DAMAGED if found.damaged else CANNOT if found.untold else WHOLE
+
+
+def _python(wanted: str | None) -> str:
+    """Without one that runs, all is looked at that can be without."""
+    from faultlens.doctor.interpreter import find_interpreter
+
+    try:
+        return find_interpreter(wanted, dict(os.environ)).executable
+    except FaultlensError:
+        if wanted is not None:
+            raise
+        return sys.executable
+
+
+def _json(found: Verification) -> bytes:
+    import msgspec
+
+    from faultlens.reportfile import printable
+
+    data = msgspec.json.encode(printable(msgspec.to_builtins(found)))
+    return msgspec.json.format(data, indent=1) + b"\n"
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 10**6:
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
+    return value

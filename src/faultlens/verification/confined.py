@@ -1,0 +1,124 @@
+"""Asks the Python of the user's programs about a save: a process of its own, confined, limited, and always ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from faultlens.capture.agent import LIBRARY
+from faultlens.capture.siginfo import signal_name
+from faultlens.loader_variables import preload_entries
+from faultlens.remedy import confinement
+from faultlens.safe_text import last_lines, one_line
+
+CHILD = Path(__file__).with_name("child.py")
+MAX_ANSWER = 64 << 20
+CHUNK = 1 << 16
+STANDSTILL_S = 20.0  # on one variable, if it is small
+RATE = 20 << 20  # bytes a second that even a slow disk gives
+SETTINGS = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "CUDA_VISIBLE_DEVICES": "-1",  # a training may be using them
+    "HDF5_PLUGIN_PRELOAD": "::",  # no code is loaded because a file asks for it
+    "HDF5_USE_FILE_LOCKING": "FALSE",
+}
+NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_ONLY_THIS")
+
+
+class Limits(NamedTuple):
+    seconds: float
+    memory: int
+
+
+class Answer(NamedTuple):
+    """What came of it: one of these is set."""
+
+    told: dict[str, Any] | None = None
+    died: str = ""  # "SIGSEGV at /layers/dense/vars/0: last words"
+    endless: str = ""  # where it stood still
+    late: bool = False  # it was at work when its time was over
+
+
+def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = False) -> Answer:
+    """`may_stand`: it gives no sign of progress, and need not."""
+    with tempfile.TemporaryDirectory(prefix="faultlens-verify-", ignore_cleanup_errors=True) as folder:
+        bounds = {"parent": os.getpid(), "folder": folder, "memory": limits.memory}
+        question, said = Path(folder, "request.json"), Path(folder, "stderr")
+        question.write_text(json.dumps({**request, **bounds, "confinement": confinement.__file__}))
+        with said.open("wb") as stderr:
+            child = subprocess.Popen(
+                [python, "-B", str(CHILD), str(question)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=folder,
+                env=_variables(folder),
+                start_new_session=True,
+            )
+        try:
+            return _listen(child, limits.seconds, may_stand, said)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # and what it may have started
+            child.wait()
+            assert child.stdout is not None
+            child.stdout.close()
+
+
+def _variables(folder: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
+    if "FAULTLENS_AGENT" in os.environ:  # we run under `faultlens run`, whose program this is not
+        kept["LD_PRELOAD"] = ":".join(
+            each for each in preload_entries(kept.get("LD_PRELOAD", "")) if LIBRARY.name not in each
+        )
+    return {**kept, **SETTINGS, "TMPDIR": folder}
+
+
+def _listen(child: subprocess.Popen[bytes], seconds: float, may_stand: bool, said: Path) -> Answer:
+    assert child.stdout is not None
+    end = patience = time.monotonic() + seconds
+    at, waiting, heard = "", b"", 0
+    while heard < MAX_ANSWER:
+        deadline = end if may_stand else min(end, patience)
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
+            return Answer(late=True) if deadline == end else Answer(endless=one_line(at, 120) or "its header")
+        part = os.read(child.stdout.fileno(), CHUNK)
+        if not part:
+            break
+        heard += len(part)
+        *lines, waiting = (waiting + part).split(b"\n")
+        for told in map(_decoded, lines):
+            if isinstance(told.get("done"), dict):
+                return Answer(told=told["done"])
+            at, size = str(told.get("at", at)), told.get("size", 0)
+            patience = time.monotonic() + min(STANDSTILL_S, seconds / 2) + (size if isinstance(size, int) else 0) / RATE
+    return Answer(died=_death(child, at, said))
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _death(child: subprocess.Popen[bytes], at: str, said: Path) -> str:
+    child.kill()  # it has closed its answers, or says too much
+    status = child.wait()
+    how = signal_name(-status) if status < 0 else f"exit status {status}"
+    with said.open("rb") as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - CHUNK, 0))
+        words = last_lines(file.read().decode("utf-8", "replace"), 1, 200)
+    where = f" at {one_line(at, 120)}" if at else ""
+    return f"{how}{where}" + (f": {words[0]}" if words else "")
