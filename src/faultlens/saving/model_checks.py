@@ -4,6 +4,7 @@ variables that are gone, values that are no numbers, an optimizer that belongs t
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,11 @@ LARGEST_TEXT = 200
 
 def problems_of(form: Format, check_values: bool = False) -> list[str]:
     """One sentence each; empty for a model in order. Runs code of the user's own layers."""
+    with _undrawn():
+        return _problems_of(form, check_values)
+
+
+def _problems_of(form: Format, check_values: bool) -> list[str]:
     subject = form.subject
     found = list(_gone(subject))
     if found:
@@ -34,6 +40,17 @@ def problems_of(form: Format, check_values: bool = False) -> list[str]:
     if check_values:
         found += _not_numbers(subject)
     return found
+
+
+@contextlib.contextmanager
+def _undrawn() -> Iterator[None]:
+    """Layers that are made again draw seeds: saving must not change what the program draws next."""
+    python, numpy = random.getstate(), np.random.get_state(legacy=False)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
 
 
 def _gone(subject: Any) -> Iterator[str]:
