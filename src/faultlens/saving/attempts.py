@@ -23,18 +23,11 @@ class Attempts:
 
     def save(self, subject: Any, path: str, done: Done, **options: Any) -> None:
         self.settle(wait=True)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", RuntimeWarning)
-            try:
-                result: Any = save(subject, path, **{**self._options, **options})
-            except Exception as error:  # whatever it is, it must not end the training
-                result = error
-        for each in said:
-            self.tell(str(each.message), each.category)
+        result = self._tried(lambda: save(subject, path, **{**self._options, **options}))
         if isinstance(result, PendingSave):
             self._pending, self._done = result, done
         else:
-            self._conclude(result if isinstance(result, Exception) else None, done)
+            self._conclude(result, done)
 
     def settle(self, wait: bool = False) -> None:
         """See how the save in the background has ended."""
@@ -42,12 +35,7 @@ class Attempts:
         if pending is None or not (wait or pending.done):
             return
         self._pending = None
-        error = None
-        try:
-            pending.wait()
-        except Exception as failure:
-            error = failure
-        self._conclude(error, self._done)
+        self._conclude(self._tried(pending.wait), self._done)
 
     def tell(self, text: str, category: type[Warning] = RuntimeWarning) -> None:
         """Sizes and file names of numbered saves differ each time: the problem is the same."""
@@ -56,7 +44,20 @@ class Attempts:
             self._told.add(key)
             warnings.warn(text, category, stacklevel=3)
 
-    def _conclude(self, error: Exception | None, done: Done) -> None:
-        if error is not None:
-            self.tell(f"{error} The training goes on, and earlier saves stay.")
-        done(error is None)
+    def _tried(self, action: Callable[[], Any]) -> Any:
+        """What it returns, or the exception that it raises."""
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", RuntimeWarning)
+            try:
+                result = action()
+            except Exception as error:  # whatever it is, it must not end the training
+                result = error
+        for each in said:
+            self.tell(str(each.message), each.category)
+        return result
+
+    def _conclude(self, result: Any, done: Done) -> None:
+        failed = isinstance(result, Exception)
+        if failed:
+            self.tell(f"{result} The training goes on, and earlier saves stay.")
+        done(not failed)

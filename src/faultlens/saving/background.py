@@ -39,6 +39,7 @@ class PendingSave:
         self.generation: Generation | None = None
         self.pid = pid
         self._seconds = seconds
+        self._warnings: list[str] = []  # of the writer, which has nobody to tell
         self._thread = threading.Thread(target=self._watch, args=(answers,), name="faultlens-save", daemon=True)
         self._told = False
         self._thread.start()
@@ -50,16 +51,26 @@ class PendingSave:
     def wait(self, seconds: float | None = None) -> Generation | None:
         """Until it is done, for so many seconds at most. Raises SaveError if it failed, None if it is not done."""
         self._thread.join(seconds)
-        if self.done and self.error is not None:
+        if not self.done:
+            return None
+        self._tell_warnings()
+        if self.error is not None:
             self._told = True
             raise self.error
         return self.generation
 
     def tell(self) -> None:
         """Warn, if it has failed and nobody was told."""
+        if self.done:
+            self._tell_warnings()
         if self.done and self.error is not None and not self._told:
             self._told = True
             warnings.warn(f"{self.error} The previous save stays.", RuntimeWarning, stacklevel=3)
+
+    def _tell_warnings(self) -> None:
+        said, self._warnings = self._warnings, []
+        for text in said:
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
 
     def _watch(self, answers: int) -> None:
         answer = _read(answers, time.monotonic() + self._seconds)
@@ -72,6 +83,7 @@ class PendingSave:
         self._conclude(answer, status)
 
     def _conclude(self, answer: dict[str, Any] | None, status: int) -> None:
+        self._warnings = (answer or {}).get("warnings", [])
         if answer is not None and "problem" in answer:
             self.error = SaveError(answer["problem"], answer.get("advice", ""))
         elif answer is not None and "number" in answer:
@@ -158,12 +170,16 @@ def _write_and_exit(wanted: Request, writer: int) -> None:
     try:
         _make_expendable()
         _running.clear()
-        try:
-            answer: dict[str, Any] = {"number": perform(wanted).number}
-        except SaveError as error:
-            answer = {"problem": error.problem, "advice": error.advice}
-        except BaseException as error:
-            answer = {"problem": f"{wanted.path} was not saved: {type(error).__name__}: {error}"[:1000]}
+        answer: dict[str, Any]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", RuntimeWarning)
+            try:
+                answer = {"number": perform(wanted).number}
+            except SaveError as error:
+                answer = {"problem": error.problem, "advice": error.advice}
+            except BaseException as error:
+                answer = {"problem": f"{wanted.path} was not saved: {type(error).__name__}: {error}"[:1000]}
+        answer["warnings"] = [str(each.message)[:1000] for each in said if each.category is RuntimeWarning][:10]
         os.write(writer, json.dumps(answer).encode()[:LONGEST_ANSWER])
     finally:
         os._exit(0)
