@@ -76,6 +76,8 @@ class Report:
 
 def read_spans(spans: list[tuple[str, str, int, int, str]], report: Report) -> None:
     """The variables of a checkpoint, whose checksums were compared already."""
+    import numpy  # noqa: F401 (where it cannot be imported, nothing begins)
+
     for name, path, offset, size, dtype in spans:
         report.at(name, size)
         with open(path, "rb") as file:
@@ -134,9 +136,9 @@ class Part(io.RawIOBase):
 
 def read_hdf5(source: Any, report: Report, start: int | None = 0) -> None:
     """Every dataset and attribute of it. `start`: where in the file that was named it begins; None: nowhere in it."""
-    report.at("")
     import h5py
 
+    report.at("")
     source.seek(0, os.SEEK_END)
     total = source.tell()
     try:
@@ -267,6 +269,7 @@ def load(kind: str, path: str, report: Report) -> None:
         return
     import tensorflow as tf
 
+    report.at("")
     if kind == "checkpoint":
         reader = tf.train.load_checkpoint(path)
         for name in reader.get_variable_to_shape_map():
@@ -285,6 +288,7 @@ def load_keras(kind: str, path: str, report: Report) -> None:
         return
     import keras
 
+    report.at("")
     try:
         model = keras.models.load_model(path)
     except Exception as error:

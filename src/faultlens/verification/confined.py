@@ -13,8 +13,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from faultlens.capture.agent import LIBRARY
 from faultlens.capture.siginfo import signal_name
+from faultlens.crash import Record
 from faultlens.loader_variables import preload_entries
 from faultlens.remedy import confinement
 from faultlens.safe_text import last_lines, one_line
@@ -31,6 +34,7 @@ SETTINGS = {
     "HDF5_PLUGIN_PRELOAD": "::",  # no code is loaded because a file asks for it
     "HDF5_USE_FILE_LOCKING": "FALSE",
 }
+FATAL = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGTRAP"})
 NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_ONLY_THIS")
 
 
@@ -39,11 +43,34 @@ class Limits(NamedTuple):
     memory: int
 
 
-class Answer(NamedTuple):
-    """What came of it: one of these is set."""
+class Told(Record, frozen=True):
+    """What the child says at the end. It may have been taken over by what it read: nothing else is believed."""
 
-    told: dict[str, Any] | None = None
+    damages: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    not_finite: tuple[tuple[str, int], ...] = ()  # variables, and how many values
+    not_finite_variables: int = 0
+    places: dict[str, tuple[int, int]] = {}  # noqa: RUF012 (msgspec copies it)
+    variables: int = 0
+    size: int = 0
+    weights_only: bool = False
+    raised: str = ""  # the exception that ended it
+    message: str = ""
+    errno: int | None = None
+
+
+class _Line(Record, frozen=True):
+    at: str = ""
+    size: int = 0
+    done: Told | None = None
+
+
+class Answer(NamedTuple):
+    """What came of it."""
+
+    told: Told | None = None
     died: str = ""  # "SIGSEGV at /layers/dense/vars/0: last words"
+    crashed: bool = False  # it died of what it read
     endless: str = ""  # where it stood still
     late: bool = False  # it was at work when its time was over
 
@@ -55,15 +82,18 @@ def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = 
         question, said = Path(folder, "request.json"), Path(folder, "stderr")
         question.write_text(json.dumps({**request, **bounds, "confinement": confinement.__file__}))
         with said.open("wb") as stderr:
-            child = subprocess.Popen(
-                [python, "-B", str(CHILD), str(question)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                cwd=folder,
-                env=_variables(folder),
-                start_new_session=True,
-            )
+            try:
+                child = subprocess.Popen(
+                    [python, "-B", str(CHILD), str(question)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    cwd=folder,
+                    env=_variables(folder),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return Answer(died=f"{python} cannot be run ({error.strerror})")
         try:
             return _listen(child, limits.seconds, may_stand, said)
         finally:
@@ -86,34 +116,31 @@ def _variables(folder: str) -> dict[str, str]:
 def _listen(child: subprocess.Popen[bytes], seconds: float, may_stand: bool, said: Path) -> Answer:
     assert child.stdout is not None
     end = patience = time.monotonic() + seconds
-    at, waiting, heard = "", b"", 0
+    at: str | None = None  # until it says that it begins, its death tells of Python, and not of the save
+    waiting, heard = b"", 0
     while heard < MAX_ANSWER:
         deadline = end if may_stand else min(end, patience)
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
-            return Answer(late=True) if deadline == end else Answer(endless=one_line(at, 120) or "its header")
+            return Answer(late=True) if deadline == end else Answer(endless=one_line(at or "", 120) or "its header")
         part = os.read(child.stdout.fileno(), CHUNK)
         if not part:
             break
         heard += len(part)
         *lines, waiting = (waiting + part).split(b"\n")
-        for told in map(_decoded, lines):
-            if isinstance(told.get("done"), dict):
-                return Answer(told=told["done"])
-            at, size = str(told.get("at", at)), told.get("size", 0)
-            patience = time.monotonic() + min(STANDSTILL_S, seconds / 2) + (size if isinstance(size, int) else 0) / RATE
-    return Answer(died=_death(child, at, said))
+        for raw in lines:
+            try:
+                line = msgspec.json.decode(raw, type=_Line)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                return Answer(died="it gave no sensible answer", crashed=at is not None)
+            if line.done is not None:
+                return Answer(told=line.done)
+            at = line.at
+            patience = time.monotonic() + min(STANDSTILL_S, seconds / 2) + max(line.size, 0) / RATE
+    return _death(child, at, said)
 
 
-def _decoded(line: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _death(child: subprocess.Popen[bytes], at: str, said: Path) -> str:
+def _death(child: subprocess.Popen[bytes], at: str | None, said: Path) -> Answer:
     child.kill()  # it has closed its answers, or says too much
     status = child.wait()
     how = signal_name(-status) if status < 0 else f"exit status {status}"
@@ -121,4 +148,5 @@ def _death(child: subprocess.Popen[bytes], at: str, said: Path) -> str:
         file.seek(max(os.fstat(file.fileno()).st_size - CHUNK, 0))
         words = last_lines(file.read().decode("utf-8", "replace"), 1, 200)
     where = f" at {one_line(at, 120)}" if at else ""
-    return f"{how}{where}" + (f": {words[0]}" if words else "")
+    told = f"{how}{where}" + (f": {words[0]}" if words else "")
+    return Answer(died=told, crashed=at is not None and how in FATAL)

@@ -16,7 +16,7 @@ from faultlens.saved.generations import Generation
 from faultlens.saved.manifest import IN_WORDS, Manifest, differences
 from faultlens.saved.record import Damage, Saved
 from faultlens.saved.regular import opened
-from faultlens.sizes import in_words
+from faultlens.sizes import GIB, in_words
 from faultlens.verified import VerifiedGeneration
 
 # What TensorFlow calls the types of numbers, and NumPy; bfloat16 is a type of its own.
@@ -26,6 +26,7 @@ MAX_SPANS = 100_000
 MAX_DAMAGES = 8
 NOT_OURS = "it was not written by faultlens.save"
 CHUNK = 4 << 20
+READ_MEMORY = 3 * GIB  # that a process may take which reads
 _VERBS = ("is ", "ends ", "has ", "begins ")
 
 
