@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -65,12 +66,13 @@ def perform(wanted: Request) -> Generation:
             checksum_known = wanted.form.verify(written, variables)
             manifest = _manifest(wanted, written, variables, checksum_known)
             final = wanted.target.publish(written, manifest)
-            wanted.target.prune(wanted.keep)
         except Exception as error:
             raise _explained(wanted, error) from error
         finally:
             if written is not None:
                 remove(written)
+        with contextlib.suppress(OSError):  # it is saved; the next save removes what is too many
+            wanted.target.prune(wanted.keep)
     return Generation(final, manifest.generation, manifest, current=True)
 
 

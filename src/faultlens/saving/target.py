@@ -43,6 +43,7 @@ class Target:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = folder_of(path)
+        self._alone = False  # whether the lock keeps other writers away
 
     # ---------------------------------------------------------------------------------------- before
 
@@ -50,7 +51,7 @@ class Target:
     def locked(self, seconds: float) -> Iterator[None]:
         """One writer at a time. A process that dies lets go."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -60,11 +61,19 @@ class Target:
         finally:
             os.close(lock)
 
+    def _make_folder(self) -> None:
+        """Its name must outlive a power cut, or all that is kept in it is gone."""
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            durable.sync_folder(self.folder.parent)
+            durable.sync_folder(self.path.parent)
+
     def _lock(self, lock: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._alone = True
                 return
             except BlockingIOError:
                 if time.monotonic() > deadline:
@@ -80,12 +89,15 @@ class Target:
 
     def unfinished(self) -> Path:
         """A new name to write to. It ends as Keras wants it."""
-        mark = f"{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
-        return self.folder / f"{UNFINISHED}{mark}{suffix_of(self.path)}"
+        return self._new_name(suffix_of(self.path))
+
+    def _new_name(self, suffix: str = "") -> Path:
+        return self.folder / f"{UNFINISHED}{socket.gethostname()}@{os.getpid()}@{time.monotonic_ns()}{suffix}"
 
     def clean(self) -> list[Path]:
-        """Remove what interrupted saves left. To be called under the lock."""
-        left = [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]
+        """Remove what interrupted saves left. Without a lock, what other writers may be at work on stays."""
+        unfinished = [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]
+        left = [entry for entry in unfinished if self._alone or _is_abandoned(entry.name)]
         for entry in left:
             remove(entry)
         return left
@@ -126,8 +138,15 @@ class Target:
         remove(generation.path)
 
     def _write_manifest(self, manifest: Manifest) -> None:
-        path = self.folder / f"{manifest.generation:08d}.json"
-        durable.replace_file(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+        data = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+        self._replace(self.folder / f"{manifest.generation:08d}.json", data)
+
+    def _replace(self, path: Path, data: bytes) -> None:
+        """In one step. What a kill leaves is found by `clean`."""
+        written = self._new_name()
+        durable.write_synced(written, data)
+        written.rename(path)
+        durable.sync_folder(path.parent)
 
     def _kept_name(self, replacing: Manifest) -> Path:
         current = next((each for each in saves.generations(self.path) if each.current), None)
@@ -190,7 +209,13 @@ class CheckpointTarget(Target):
     def _write_state(self, newest_first: list[Path]) -> None:
         lines = [f"model_checkpoint_path: {_quoted(newest_first[0].name)}"]
         lines += [f"all_model_checkpoint_paths: {_quoted(path.name)}" for path in reversed(newest_first)]
-        durable.replace_file(self.path.parent / "checkpoint", ("\n".join(lines) + "\n").encode())
+        self._replace(self.path.parent / "checkpoint", ("\n".join(lines) + "\n").encode())
+
+
+def _is_abandoned(name: str) -> bool:
+    """Whether the process that wrote it was one of this machine, and is gone."""
+    host, pid, *_ = (*name.removeprefix(UNFINISHED).split("@"), "", "")
+    return host == socket.gethostname() and pid.isdigit() and not Path("/proc", pid).exists()
 
 
 def remove(path: Path) -> None:

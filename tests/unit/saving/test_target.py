@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -175,8 +176,8 @@ def test_checkpoints_are_numbered_as_tensorflow_does(tmp_path: Path) -> None:
 def test_what_an_interrupted_save_left_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "model.keras"
     save_file(path, b"1")
-    (folder_of(path) / "unfinished-host-1-1.keras").write_bytes(b"half")
-    (folder_of(path) / "unfinished-host-2-2").mkdir()
+    (folder_of(path) / "unfinished-host@1@1.keras").write_bytes(b"half")
+    (folder_of(path) / "unfinished-host@2@2").mkdir()
     save_file(path, b"2")
     assert not [entry for entry in folder_of(path).iterdir() if entry.name.startswith("unfinished")]
 
@@ -208,3 +209,19 @@ def test_saves_of_a_folder(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "ckpt", b"1")
     assert [each.name for each in targets_in(tmp_path)] == ["a.keras", "ckpt"]
     assert targets_in(tmp_path / "nowhere") == []
+
+
+def test_without_locks_only_what_is_surely_abandoned_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path, host = tmp_path / "model.keras", socket.gethostname()
+    folder_of(path).mkdir(parents=True)
+    for name in (f"{host}@{os.getpid()}@1", f"{host}@{2**22 + 1}@1", "elsewhere@1@1"):
+        (folder_of(path) / f"unfinished-{name}.keras").write_bytes(b"half")
+    save_file(path, b"1")
+    left = sorted(each.name for each in folder_of(path).iterdir() if each.name.startswith("unfinished"))
+    assert left == sorted([f"unfinished-{host}@{os.getpid()}@1.keras", "unfinished-elsewhere@1@1.keras"])
