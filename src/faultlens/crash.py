@@ -270,6 +270,31 @@ class Progress(Record, frozen=True):
     marks: tuple[ProgressMark, ...] = ()  # oldest first
 
 
+class SaveState(Record, frozen=True):
+    """A save of a model, as it was on the disk."""
+
+    path: str  # what is loaded: a file, a folder, or the prefix of a checkpoint
+    generation: int | None = None  # as `faultlens.save` and TensorFlow number them
+    current: bool = False  # it bears the name that was saved to
+    format: str | None = None
+    time: float | None = None  # when it was written, in seconds since 1970
+    size: int | None = None
+    whole: bool | None = None  # None: it could not be looked at
+    checked: bool = False  # its checksums were compared; else its sizes and structure
+    damage: str | None = None
+
+
+class Saving(Record, frozen=True):
+    """What the program was saving when it ended, and the saves of that name right after."""
+
+    path: str
+    under_way: bool = True  # False: its last save had ended, and left something damaged
+    kept: bool = False  # `faultlens.save` keeps generations of it
+    saves: tuple[SaveState, ...] = ()  # newest first
+    unfinished: int | None = None  # bytes that an interrupted `faultlens.save` left beside them
+    disk_free: int | None = None  # bytes left in its file system
+
+
 # -------------------------------------------------------------------------------- program and output
 
 
@@ -322,6 +347,7 @@ class Crash(Record, frozen=True):
     threads: tuple[Thread, ...] = ()  # the crashed one first
     kernels: tuple[Kernel, ...] = ()  # TensorFlow's ops in flight, the one at fault first
     progress: Progress | None = None
+    saving: Saving | None = None
     exceptions: tuple[CppException, ...] = ()  # latest first
     abort_message: str | None = None  # what glibc said before it aborted
     mappings: tuple[Mapping, ...] = ()

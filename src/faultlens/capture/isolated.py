@@ -19,6 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CHUNK = 1 << 20
+DYING_S = 5.0  # what the end of a killed process may take
 STACK = 120 << 20  # the kernel leaves at least 128 MB free below the stack
 
 
@@ -40,11 +41,11 @@ def run_isolated(seconds: float, memory: int, function: Callable[P, T], *args: P
         os.close(reader)
         # It has nothing more to say: finished, dead, or over its time.
         os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
+        status = _reaped(pid)
     if data is None:
         raise IsolatedError(f"took longer than {seconds:g} s")
     if not data:
-        how = signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else f"status {status}"
+        how = signal_name(os.WTERMSIG(status)) if status and os.WIFSIGNALED(status) else f"status {status}"
         raise IsolatedError(f"ended without a result ({how})")
     try:
         succeeded, result = pickle.loads(data)
@@ -53,6 +54,17 @@ def run_isolated(seconds: float, memory: int, function: Callable[P, T], *args: P
     if not succeeded:
         raise IsolatedError(result)
     return result  # type: ignore[no-any-return]
+
+
+def _reaped(pid: int) -> int | None:
+    """None for one that does not even die: it waits for a disk that does not answer. We do not."""
+    deadline = time.monotonic() + DYING_S
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.0005)
+    return None
 
 
 def _child(writer: int, memory: int, call: Callable[[], object]) -> None:

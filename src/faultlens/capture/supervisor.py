@@ -301,6 +301,10 @@ class _Supervisor:
         from faultlens.capture.progress import read_progress
 
         crash = replace(crash, progress=read_progress(stopped.progress, self.started_at, stopped.time))
+        if crash.progress is not None:
+            from faultlens.capture.saves import with_saves
+
+            crash = with_saves(crash)
         if not crash.kernels:
             return crash
         from faultlens.capture.graph_lines import with_graph_lines

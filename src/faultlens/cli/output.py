@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from faultlens.crash import Saving
     from faultlens.reportfile import Report
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
@@ -86,10 +87,17 @@ def console(stream: TextIO) -> Console:
     )
 
 
-def render(report: Report, stream: TextIO, *, verbose: bool = False, stored: Path | None = None) -> None:
+def render(
+    report: Report,
+    stream: TextIO,
+    *,
+    verbose: bool = False,
+    stored: Path | None = None,
+    saves_today: Saving | None = None,
+) -> None:
     from faultlens.report import terminal
 
-    terminal.render(report, verbose=verbose, console=console(stream), stored=stored)
+    terminal.render(report, verbose=verbose, console=console(stream), stored=stored, saves_today=saves_today)
 
 
 def save(report: Report) -> Path | None:

@@ -140,12 +140,17 @@ def worth_telling(report: Report) -> bool:
     """Exit codes and Python exceptions speak for themselves, unless there is more behind them than they say; so do
     ends that somebody asked for."""
     crash = report.crash
-    if crash.children or crash.fault or crash.outcome.kind == "hang":
+    if crash.children or crash.fault or crash.outcome.kind == "hang" or _lost_a_save(crash):
         return True
     if crash.outcome.kind == "signal":
         return crash.outcome.signal not in ASKED_FOR
     best = report.diagnoses[0] if report.diagnoses else None
     return best is not None and best.cause not in SPEAK_FOR_THEMSELVES and best.confidence >= SURE
+
+
+def _lost_a_save(crash: Crash) -> bool:
+    """Whoever asked for the end did not ask for that."""
+    return crash.saving is not None and any(save.current and save.whole is False for save in crash.saving.saves)
 
 
 def end_like(status: int) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
 
 if TYPE_CHECKING:
+    from faultlens.crash import Saving
+    from faultlens.reportfile import Report
     from faultlens.store.folder import Entry
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
 DESCRIPTION = """\
 Show a report that `faultlens run` or `faultlens explain` kept. REPORT is the beginning of an id
-(see --list), a crash folder or a report.json; without it the latest report is shown."""
+(see --list), a crash folder or a report.json; without it the latest report is shown. If the program died while
+it was saving, the saves are looked at again, and shown as they are now."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,8 +41,22 @@ def show(arguments: argparse.Namespace) -> int:
     report = renewed(reportfile.read(path))
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
-        output.render(report, sys.stdout, verbose=arguments.verbose, stored=path)
+        today = _saves_today(report) if folder.is_kept(path) else None
+        output.render(report, sys.stdout, verbose=arguments.verbose, stored=path, saves_today=today)
     return 0
+
+
+def _saves_today(report: Report) -> Saving | None:
+    """The saves that were looked at when the program ended, looked at again; only those of this machine."""
+    from faultlens.report.verdict import subject
+
+    saving = subject(report).saving
+    if saving is None:
+        return None
+    from faultlens.capture.saves import state_of
+
+    found = state_of(Path(saving.path))
+    return found if not isinstance(found, str) else None
 
 
 def _list(json_target: str | None) -> int:

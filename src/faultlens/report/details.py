@@ -13,6 +13,7 @@ from faultlens.report.kernels import attributes_of, facts_of, inputs_of
 from faultlens.report.page import OWN, PATH_LIMIT, QUIET, Section, fixed, flow, pairs, unbroken, words
 from faultlens.report.progress import epochs, last_marks
 from faultlens.report.quantities import count, duration, size
+from faultlens.report.saves import saves
 from faultlens.report.sparkline import column_of, sparkline, ticks
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words
@@ -47,6 +48,7 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     yield Section("usage", pairs(facts.usage(crash), width))
     yield Section("time", _timeline(crash, width))
     yield Section("marks", pairs(last_marks(crash.progress, _MARKS), width))
+    yield Section("on disk", pairs(saves(crash), width))
     yield Section("limits", pairs(facts.limits(crash), width))
     yield Section("cgroup", pairs(facts.cgroup(crash.cgroup_before, crash.cgroup), width))
     yield Section("machine", pairs(facts.machine(crash), width))

@@ -22,6 +22,7 @@ from faultlens.report.kernels import Input, attributes_of, contents_in_words, fa
 from faultlens.report.progress import progress_in_words
 from faultlens.report.quantities import count, duration, moment
 from faultlens.report.reproducer import arrays, reproducer_in_words, script_lines
+from faultlens.report.saves import saves, saving_in_words
 from faultlens.report.some import Some, some
 from faultlens.report.source import SourceLine, excerpt
 from faultlens.report.threads import frame_place, function_name, kind_of_name, shown_threads, thread_in_words
@@ -47,6 +48,7 @@ _SCRIPT_LINES = 400
 _ANCHORS = tuple(
     (re.compile(pattern, re.I), anchor)
     for pattern, anchor in (
+        (r"\bsaves?\b", "saves"),
         (r"kernels? in flight|\bops? in flight|\bgraph\b|\btraced?\b|\bprogress\b", "tensorflow"),
         (r"register", "registers"),
         (r"traceback|python exception", "output"),
@@ -172,6 +174,7 @@ def _sections(report: Report, has_source: bool) -> dict[str, str]:
     present = {
         "source": ("Source", has_source),
         "tensorflow": ("In TensorFlow", bool(crash.kernels or progress_in_words(crash.progress))),
+        "saves": ("Saves", crash.saving is not None),
         "reproduce": ("Reproduce", report.reproducer is not None),
         "fault": ("Fault", crash.fault is not None),
         "registers": ("Registers", bool(crash.fault and crash.fault.registers)),
@@ -279,6 +282,8 @@ def _facts(crash: Crash) -> dict[str, Any]:
         "fault_facts": _fault_facts(crash),
         "also_faulted": some([(f.thread, fault_in_words(f, crash)) for f in crash.also_faulted], 10),
         "registers": some([(name, f"{value:#018x}") for name, value in registers.items()], 64),
+        "saving": saving_in_words(crash),
+        "saves": saves(crash),
         "ops": [_op(kernel, crash) for kernel in crash.kernels[:_KERNELS]],
         "more_ops": len(crash.kernels) - _KERNELS,
         "stacks": [_stack(thread, crash) for thread in shown_threads(crash)],

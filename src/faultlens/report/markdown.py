@@ -24,6 +24,7 @@ from faultlens.report.kernels import (
 )
 from faultlens.report.progress import progress_in_words
 from faultlens.report.reproducer import HINT, arrays, reproducer_in_words, script_lines, worth_reproducing
+from faultlens.report.saves import saving_in_words
 from faultlens.report.source import excerpt
 from faultlens.report.threads import frame_place, function_name, shown_threads, thread_in_words
 from faultlens.report.verdict import called_from, is_unknown, pointed_at, subject, sure, tempting, verdict
@@ -92,6 +93,8 @@ def _what_happened(report: Report, crash: Crash) -> Iterator[str]:
         yield f"The op: `{_code(found.op, 80)}`."
     if progress := progress_in_words(crash.progress):
         yield f"The end came {_sentence(progress)}."
+    if saves := saving_in_words(crash):
+        yield ". ".join(_sentence(line[:1].upper() + line[1:]) for line in saves) + "."
     yield ""
 
 

@@ -1,4 +1,4 @@
-"""The user's line as text, the op that was computed there, and how far the program had come."""
+"""The user's line as text, the op that was computed there, how far the program had come, and what is saved of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from faultlens.report.headline import line_of
 from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words
 from faultlens.report.page import ALARM, GUTTER, OWN, QUIET, Section, fixed, flow, unbroken, words
 from faultlens.report.progress import progress_in_words
+from faultlens.report.saves import saving_in_words
 from faultlens.report.source import SourceLine, excerpt
 from faultlens.report.verdict import called_from, pointed_at, subject
 from faultlens.reportfile import Report
@@ -27,6 +28,7 @@ def sections(report: Report, width: int) -> Iterator[Section]:
     yield Section("op", _op(crash, frame if quoted else None, width))
     told = progress_in_words(crash.progress)
     yield Section("progress", [words(told)] if told else [])
+    yield Section("saves", [words(line) for line in saving_in_words(crash)])
 
 
 def _at(report: Report, frame: Frame | None) -> list[Text]:

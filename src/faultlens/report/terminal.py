@@ -10,7 +10,7 @@ from rich.text import Text
 
 from faultlens.causes import find
 from faultlens.clues.last_words import abort_reason, last_words
-from faultlens.crash import CppException, Crash
+from faultlens.crash import CppException, Crash, Saving
 from faultlens.diagnosis import Diagnosis
 from faultlens.report import details, place
 from faultlens.report.facts import thrown
@@ -32,6 +32,7 @@ from faultlens.report.page import (
 )
 from faultlens.report.quantities import count
 from faultlens.report.reproducer import HINT, reproducer_in_words, script_lines, worth_reproducing
+from faultlens.report.saves import saves_now
 from faultlens.report.threads import other_threads, shown_threads, stack
 from faultlens.report.verdict import (
     is_unknown,
@@ -62,8 +63,16 @@ _KINDS = {
 }
 
 
-def render(report: Report, *, verbose: bool = False, console: Console, stored: Path | None = None) -> None:
-    """Print the report. `stored` is where it is kept; `verbose` adds every fact there is."""
+def render(
+    report: Report,
+    *,
+    verbose: bool = False,
+    console: Console,
+    stored: Path | None = None,
+    saves_today: Saving | None = None,
+) -> None:
+    """Print the report. `stored` is where it is kept; `verbose` adds every fact there is; `saves_today` is how the
+    saves look now that were looked at when the program ended."""
     crash = subject(report)
     kind = kind_of_end(crash)
     width = body_width(console)
@@ -86,6 +95,8 @@ def render(report: Report, *, verbose: bool = False, console: Console, stored: P
     facts = details.sections if verbose else _stacks
     for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash)):
         print_section(console, section)
+    if saves_today is not None:
+        print_section(console, Section("now", [words(line) for line in saves_now(saves_today, crash)]))
     print_section(console, Section("missing", [words(gap, QUIET) for gap in crash.gaps]))
     print_section(console, Section("repro", _reproducer(report, verbose)))
     print_section(console, Section("report", [*_stored(stored), *_hints(report, verbose, stored is not None)]))

@@ -8,13 +8,21 @@ from typing import Literal
 
 Kind = Literal["SavedModel", "Keras archive", "HDF5 file", "checkpoint", "TensorFlow Lite model"]
 
+_VERBS = ("is ", "ends ", "has ", "begins ")
+
 
 @dataclass(frozen=True)
 class Damage:
     """A fact that makes loading fail."""
 
     file: Path
-    what: str  # "ends at byte 812, its header says 70120"
+    what: str  # "ends at byte 812, its header says 70120", or "the checksum of … does not match"
+
+    def said(self, of: Path) -> str:
+        """A sentence about the save that it is a part of."""
+        if self.file == of:
+            return f"it {self.what}" if self.what.startswith(_VERBS) else self.what
+        return f"{self.file.name} {self.what}" if self.what.startswith(_VERBS) else f"{self.file.name}: {self.what}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from faultlens.saved import checkpoint, reader
 from faultlens.saved.crc32c import crc32c
 from faultlens.saved.generations import Generation
 from faultlens.saved.manifest import IN_WORDS, Manifest, differences
-from faultlens.saved.record import Damage, Saved
+from faultlens.saved.record import Saved
 from faultlens.saved.regular import opened
 from faultlens.sizes import GIB, in_words
 from faultlens.verified import VerifiedGeneration
@@ -27,7 +27,6 @@ MAX_DAMAGES = 8
 NOT_OURS = "it was not written by faultlens.save"
 CHUNK = 4 << 20
 READ_MEMORY = 3 * GIB  # that a process may take which reads
-_VERBS = ("is ", "ends ", "has ", "begins ")
 
 
 class Span(NamedTuple):
@@ -66,7 +65,7 @@ def read(generation: Generation, replaced: Manifest | None = None) -> Reading | 
         time=manifest.time if manifest is not None else time_of(path),
         size=manifest.size if manifest is not None and not differing else saved.size if saved is not None else 0,
         compared="manifest" if manifest is not None else "checksums" if saved and saved.checked else "structure",
-        damages=tuple(dict.fromkeys(_said(damage, path) for damage in damages[:MAX_DAMAGES])),
+        damages=tuple(dict.fromkeys(one_line(damage.said(path)) for damage in damages[:MAX_DAMAGES])),
         notes=tuple(_notes(saved)) if saved is not None else (),
         details=tuple(_details(saved, manifest)),
     )
@@ -109,15 +108,6 @@ def _untold(verified: VerifiedGeneration, why: str) -> VerifiedGeneration:
 def _was_unpacked(saved: Saved) -> bool:
     """Archives whose contents would be absurdly large are left alone."""
     return saved.kind != "Keras archive" or saved.checked
-
-
-def _said(damage: Damage, path: Path) -> str:
-    """A sentence: what is wrong is told as "ends at byte 5", or as "the checksum of …"."""
-    whose = "it" if damage.file == path else damage.file.name
-    if damage.file != path and damage.file.parent.name == "assets":
-        whose = f"assets/{whose}"
-    verb = damage.what.startswith(_VERBS)
-    return one_line(f"{whose} {damage.what}" if verb else damage.what if whose == "it" else f"{whose}: {damage.what}")
 
 
 def _notes(saved: Saved) -> Iterator[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, WEAK, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.limits import cpu_time_used_up, oom_kills
+from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by, line_that_sends, sender
 from faultlens.diagnosis import Evidence, Fix
 
@@ -62,8 +63,9 @@ class KilledFromOutside(Cause):
                 (f"{handed_on}, sent to faultlens and handed on", "siginfo") if handed_on else None,
                 ("no fault happened in the program", "agent"),
                 _no_memory_kill(case) if name == "SIGKILL" else None,
+                *left_behind(case),
             ),
-            fixes=_fixes(name),
+            fixes=_fixes(case, name),
             against=_against(case, name),
         )
 
@@ -77,8 +79,9 @@ def _recorded(case: Case) -> Finding:
         evidence=evidence(
             (f"{fault.signal} with si_code {fault.code}: sent by a process, no fault of the CPU", "siginfo"),
             (f"the sender is process {fault.sender_pid}, the program is process {case.crash.pid}", "siginfo"),
+            *left_behind(case),
         ),
-        fixes=_fixes(fault.signal),
+        fixes=_fixes(case, fault.signal),
     )
 
 
@@ -104,9 +107,10 @@ def _no_memory_kill(case: Case) -> Evidence:
     return Evidence(fact=f"the oom_kill counter of the control group went up by {kills}", source="cgroup counter")
 
 
-def _fixes(name: str) -> tuple[Fix, ...]:
+def _fixes(case: Case, name: str) -> tuple[Fix, ...]:
     fixes = [
-        consider("find out who sends the signal", "time limit of the job, scheduler and container events, cron jobs")
+        *save_with_faultlens(case),
+        consider("find out who sends the signal", "time limit of the job, scheduler and container events, cron jobs"),
     ]
     if name == "SIGHUP":
         fixes.insert(0, safe("start it with nohup, setsid or inside tmux", "so that it survives the closing terminal"))

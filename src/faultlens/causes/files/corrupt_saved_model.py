@@ -48,12 +48,13 @@ class CorruptSavedModel(Cause):
     SIGSEGV or SIGBUS while it builds the interpreter.
 
     ## How to prove it
-    Loading it anywhere fails in the same way; the size differs from the original; `faultlens doctor --model PATH`
-    reads it without TensorFlow; for `.keras`, `unzip -t` complains.
+    Loading it anywhere fails in the same way; the size differs from the original; `faultlens verify PATH` compares
+    every checksum and reads every value, in a process that may die of it; for `.keras`, `unzip -t` complains.
 
     ## How to fix it
     Go back to the previous save. `.keras` and `.h5` files are truncated when saving starts, so a kill in the middle
-    loses both the old and the new: save to a temporary name, verify, rename (`faultlens.save` does).
+    loses both the old and the new: save to a temporary name, verify, rename (`faultlens.save` does). `faultlens.load`
+    takes the newest save that is whole.
     """
 
     slug = "corrupt-saved-model"
@@ -104,7 +105,7 @@ def _died_reading(case: Case) -> Finding | None:
             *((f"{state.path} is mapped, {state.size} bytes", "/proc/PID/maps") for state in models[:3]),
         ),
         fixes=(
-            safe("look at the file without TensorFlow", command=f"faultlens doctor model --model {_quoted(models)}"),
+            safe("look at the file without TensorFlow", command=f"faultlens verify {_quoted(models)}"),
             consider(
                 "give the model as bytes, which are checked: a damaged one then raises",
                 "tf.lite.Interpreter(model_content=open(path, 'rb').read())",

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
+from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.storage import FullMapping, full_mapping, no_space_message, writes_files
-from faultlens.diagnosis import Evidence
+from faultlens.diagnosis import Evidence, Fix
 from faultlens.sizes import in_words
 
 
@@ -23,8 +24,8 @@ class DiskFull(Cause):
 
     ## How to fix it
     Free space or write elsewhere; keep fewer checkpoints (`max_to_keep`). Check the space before saving, write to a
-    temporary name and rename it, so that a failed save does not destroy the previous one. Allocate mapped files in
-    advance with `os.posix_fallocate`.
+    temporary name and rename it, so that a failed save does not destroy the previous one; `faultlens.save` does so.
+    Allocate mapped files in advance with `os.posix_fallocate`.
     """
 
     slug = "disk-full"
@@ -46,8 +47,9 @@ class DiskFull(Cause):
                 ("the program had begun to shut down when it crashed", "stack") if case.crash.exiting else None,
                 *case.fault_evidence,
                 ("ENOSPC is returned only when a file system has no free blocks", "errno") if not case.fault else None,
+                *left_behind(case),
             ),
-            fixes=_FIXES,
+            fixes=_fixes(case),
         )
 
     def rule_out(self, case: Case) -> str | None:
@@ -65,7 +67,7 @@ def _mapped(case: Case, found: FullMapping) -> Finding:
             (f"the address is byte {found.offset} of {found.path}, within its size", "/proc/PID/maps"),
             (f"{in_words(found.free)} are free in its file system", "statvfs") if found.free is not None else None,
         ),
-        fixes=_FIXES,
+        fixes=_fixes(case),
     )
 
 
@@ -77,8 +79,14 @@ def _strength(case: Case, message: Evidence) -> float:
     return POSSIBLE  # the program had got over it, and something else may have happened since
 
 
-_FIXES = (
-    consider("free space, or write to another file system"),
+def _fixes(case: Case) -> tuple[Fix, ...]:
+    return (
+        consider("free space, or write to another file system"),
+        *(save_with_faultlens(case, "it looks first whether there is room; ") or _BY_HAND),
+    )
+
+
+_BY_HAND = (
     safe("check the free space before writing", "shutil.disk_usage(folder).free"),
     safe("write to a temporary name and rename it", "so that a failed save leaves the previous file as it was"),
 )

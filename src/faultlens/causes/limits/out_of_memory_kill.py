@@ -6,6 +6,7 @@ from itertools import pairwise
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.limits import oom_kills
+from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by
 from faultlens.crash import Crash
 from faultlens.sizes import in_words
@@ -59,8 +60,10 @@ class OutOfMemoryKill(Cause):
                 (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
                 (line, "kernel log") if line else None,
                 _growth(crash) if crash.outcome.kind == "signal" else None,
+                *left_behind(case),
             ),
             fixes=(
+                *save_with_faultlens(case, "it needs no second copy of the weights in memory; "),
                 consider("use less memory", _advice(crash)),
                 consider("raise the memory limit of the job or container")
                 if limit

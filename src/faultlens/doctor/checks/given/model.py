@@ -13,7 +13,7 @@ from faultlens.errors import FaultlensError
 from faultlens.finding import Examination, Finding
 from faultlens.safe_text import one_line
 from faultlens.saved.reader import read
-from faultlens.saved.record import Damage, Kind, Saved
+from faultlens.saved.record import Kind, Saved
 from faultlens.saved.regular import UnreadError
 from faultlens.sizes import MIB, in_words
 
@@ -91,8 +91,8 @@ class Model(Check):
         name = saved.path.name
         if saved.damages:
             yield self.error(
-                one_line(f"{name} cannot be loaded: {_said(saved.damages[0], saved)}", 200),
-                [(one_line(_said(each, saved), 240), str(each.file)) for each in saved.damages[:4]],
+                one_line(f"{name} cannot be loaded: {saved.damages[0].said(saved.path)}", 200),
+                [(one_line(each.said(saved.path), 240), str(each.file)) for each in saved.damages[:4]],
                 [
                     fix(
                         "load an earlier save",
@@ -220,13 +220,6 @@ def _all_of_major(kerases: Sequence[Distribution], major: int) -> bool:
 def needed_memory(saved: Saved) -> int:
     """At the peak of loading, with the program around it; 0 where the format was not measured or is mapped."""
     return BEFORE + int(saved.weights * LOADING[saved.kind]) if saved.kind in LOADING else 0
-
-
-def _said(damage: Damage, saved: Saved) -> str:
-    """A sentence: what is wrong is told as "ends at byte 5", or as "the checksum of …"."""
-    whose = "it" if damage.file == saved.path else damage.file.name
-    verb = damage.what.startswith(("is ", "ends ", "has ", "begins "))
-    return f"{whose} {damage.what}" if verb else damage.what if whose == "it" else f"{whose}: {damage.what}"
 
 
 def _graph_version(patient: Patient) -> int | None:

@@ -1,0 +1,124 @@
+"""Which saves of a model are whole, right after a program died while it was saving?"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from faultlens.capture.isolated import IsolatedError, run_isolated
+from faultlens.crash import Crash, Progress, SaveState, Saving
+from faultlens.environment.storage import look_at, nearest
+from faultlens.safe_text import one_line
+from faultlens.saved import checkpoint, reader
+from faultlens.saved.generations import UNFINISHED, Generation, folder_of, generations
+from faultlens.saved.manifest import IN_WORDS, differences
+
+SECONDS = 1.0  # the program's end is not told before
+MEMORY = 1 << 30
+CHECKED = 64 << 20  # bytes whose checksums can be compared in that time
+MAX_SAVES = 8
+CUT = "..."  # how a path begins that was too long to be left on the page of progress
+_NUMBERED = re.compile(r"(.+)-\d{1,9}")
+
+
+def with_saves(crash: Crash) -> Crash:
+    """The crash with the state of what was being saved; or of what was saved last, if that is damaged."""
+    path = _saved_path(crash.progress)
+    if path is None or crash.outcome.kind == "ok":
+        return crash
+    under_way = crash.progress is not None and crash.progress.phase == "save"
+    found = state_of(Path(crash.program.directory or os.getcwd(), path), under_way)
+    if isinstance(found, str):
+        return replace(crash, gaps=(*crash.gaps, f"saves of {path}: {found}")) if under_way else crash
+    damaged = any(save.whole is False for save in found.saves if save.current)
+    return replace(crash, saving=found) if under_way or damaged else crash
+
+
+def state_of(path: Path, under_way: bool = True) -> Saving | str:
+    """As they are now. A text says why it could not be told: files are not what they were, disks do not answer."""
+    try:
+        return run_isolated(SECONDS, MEMORY, _state, path, under_way)
+    except (IsolatedError, OSError) as error:
+        return one_line(str(error), 200)
+
+
+def _saved_path(progress: Progress | None) -> str | None:
+    """What is being saved, or was last."""
+    if progress is None:
+        return None
+    marks = [mark.text for mark in progress.marks if mark.kind in ("save", "saved")]
+    path = progress.detail if progress.phase == "save" else marks[-1] if marks else None
+    return path if path and not path.startswith(CUT) and "://" not in path and "\0" not in path else None
+
+
+def _state(path: Path, under_way: bool) -> Saving:
+    target = Path(os.path.realpath(path))
+    found, room = [], CHECKED
+    for generation in _generations(target)[:MAX_SAVES]:
+        state = _save(generation, room)
+        room -= state.size or 0
+        found.append(state)
+    folder = folder_of(target)
+    return Saving(
+        path=str(target),
+        under_way=under_way,
+        kept=folder.is_dir(),
+        saves=tuple(found),
+        unfinished=_unfinished(folder),
+        disk_free=look_at(nearest(target.parent)).free,
+    )
+
+
+def _generations(target: Path) -> list[Generation]:
+    found = generations(target)
+    if not found and not target.exists() and (numbered := _NUMBERED.fullmatch(target.name)):
+        found = generations(target.with_name(numbered[1]))  # the others, of a checkpoint that TensorFlow numbers
+    if not found and not target.exists() and checkpoint.prefix_of(target) is not None:
+        found = [Generation(target, current=True)]
+    return found
+
+
+def _save(generation: Generation, room: int) -> SaveState:
+    """`room`: how many bytes may be compared with their checksums."""
+    manifest, path = generation.manifest, generation.path
+    state = SaveState(path=str(path), generation=generation.number, current=generation.current)
+    try:
+        if manifest is not None:
+            deep = manifest.size <= room
+            damages = differences(manifest, path, deep)
+            state = replace(state, format=IN_WORDS[manifest.format], time=manifest.time, size=manifest.size)
+            return _judged(state, damages[0].said(path) if damages else None, deep)
+        state = replace(state, time=_written(path))
+        saved = reader.read(path, deep=_size(path) <= room)
+    except (OSError, ValueError) as error:
+        return replace(state, damage=one_line(str(error), 200))
+    if saved is None:
+        return _judged(state, "it is no saved model", checked=False)
+    state = replace(state, format=saved.kind, size=saved.size)
+    return _judged(state, saved.damages[0].said(path) if saved.damages else None, saved.checked)
+
+
+def _judged(state: SaveState, damage: str | None, checked: bool) -> SaveState:
+    return replace(state, whole=damage is None, damage=damage and one_line(damage), checked=checked)
+
+
+def _written(path: Path) -> float | None:
+    index = path.with_name(path.name + ".index")
+    place = path if path.exists() else index
+    return place.stat().st_mtime if place.exists() else None
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path, *path.parent.glob(f"{path.name}.data-*")]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _unfinished(folder: Path) -> int | None:
+    try:
+        left = [entry for entry in folder.iterdir() if entry.name.startswith(UNFINISHED)]
+        return sum(map(_size, left)) if left else None
+    except OSError:
+        return None
