@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from faultlens.saved.manifest import IN_WORDS, differences
 
 SECONDS = 1.0  # the program's end is not told before
 MEMORY = 1 << 30
-CHECKED = 64 << 20  # bytes whose checksums can be compared in that time
+CHECKED = 32 << 20  # bytes of a save whose checksums are compared: there is time for a few of them
 MAX_SAVES = 8
 CUT = "..."  # how a path begins that was too long to be left on the page of progress
 _NUMBERED = re.compile(r"(.+)-\d{1,9}")
@@ -26,41 +27,50 @@ _NUMBERED = re.compile(r"(.+)-\d{1,9}")
 
 def with_saves(crash: Crash) -> Crash:
     """The crash with the state of what was being saved; or of what was saved last, if that is damaged."""
-    path = _saved_path(crash.progress)
-    if path is None or crash.outcome.kind == "ok":
+    progress = crash.progress
+    under_way = progress is not None and progress.phase == "save"
+    names = _saved(progress)
+    if not names or crash.outcome.kind == "ok":
         return crash
-    under_way = crash.progress is not None and crash.progress.phase == "save"
-    found = state_of(Path(crash.program.directory or os.getcwd(), path), under_way)
+    folder = Path(crash.program.directory or os.getcwd())
+    found = state_of(folder / names[0], [folder / name for name in names[1:]], under_way)
     if isinstance(found, str):
-        return replace(crash, gaps=(*crash.gaps, f"saves of {path}: {found}")) if under_way else crash
-    damaged = any(save.whole is False for save in found.saves if save.current)
+        return replace(crash, gaps=(*crash.gaps, f"saves of {names[0]}: {found}")) if under_way else crash
+    damaged = any(save.current and save.whole is False for save in found.saves)
     return replace(crash, saving=found) if under_way or damaged else crash
 
 
-def state_of(path: Path, under_way: bool = True) -> Saving | str:
-    """As they are now. A text says why it could not be told: files are not what they were, disks do not answer."""
+def state_of(path: Path, earlier: Sequence[Path] = (), under_way: bool = True) -> Saving | str:
+    """As it is now. `earlier`: what the program saved before under other names, newest first, in case nothing is left
+    of this one. A text says why it could not be told: files are not what they were, disks do not answer."""
     try:
-        return run_isolated(SECONDS, MEMORY, _state, path, under_way)
+        return run_isolated(SECONDS, MEMORY, _state, path, earlier, under_way)
     except (IsolatedError, OSError) as error:
         return one_line(str(error), 200)
 
 
-def _saved_path(progress: Progress | None) -> str | None:
-    """What is being saved, or was last."""
+def _saved(progress: Progress | None) -> list[str]:
+    """What is being saved, or was last; then what was saved before it."""
     if progress is None:
-        return None
-    marks = [mark.text for mark in progress.marks if mark.kind in ("save", "saved")]
-    path = progress.detail if progress.phase == "save" else marks[-1] if marks else None
-    return path if path and not path.startswith(CUT) and "://" not in path and "\0" not in path else None
+        return []
+    marks = [mark.text for mark in progress.marks if mark.kind == "saved"][::-1]
+    names = [progress.detail, *marks] if progress.phase == "save" else marks
+    if not (names and names[0] and _is_path(names[0])):
+        return []
+    return list(dict.fromkeys(name for name in names if name and _is_path(name)))
 
 
-def _state(path: Path, under_way: bool) -> Saving:
+def _is_path(name: str) -> bool:
+    return not name.startswith(CUT) and "://" not in name and "\0" not in name
+
+
+def _state(path: Path, earlier: Sequence[Path], under_way: bool) -> Saving:
     target = Path(os.path.realpath(path))
-    found, room = [], CHECKED
-    for generation in _generations(target)[:MAX_SAVES]:
-        state = _save(generation, room)
-        room -= state.size or 0
-        found.append(state)
+    found = [_save(generation) for generation in _generations(target)[:MAX_SAVES]]
+    for other in earlier[:MAX_SAVES]:
+        if any(save.whole for save in found):
+            break
+        found += [replace(_save(each), current=False) for each in _generations(Path(os.path.realpath(other)))[:1]]
     folder = folder_of(target)
     return Saving(
         path=str(target),
@@ -81,18 +91,17 @@ def _generations(target: Path) -> list[Generation]:
     return found
 
 
-def _save(generation: Generation, room: int) -> SaveState:
-    """`room`: how many bytes may be compared with their checksums."""
+def _save(generation: Generation) -> SaveState:
     manifest, path = generation.manifest, generation.path
     state = SaveState(path=str(path), generation=generation.number, current=generation.current)
     try:
         if manifest is not None:
-            deep = manifest.size <= room
+            deep = manifest.size <= CHECKED
             damages = differences(manifest, path, deep)
             state = replace(state, format=IN_WORDS[manifest.format], time=manifest.time, size=manifest.size)
             return _judged(state, damages[0].said(path) if damages else None, deep)
         state = replace(state, time=_written(path))
-        saved = reader.read(path, deep=_size(path) <= room)
+        saved = reader.read(path, deep=_size(path) <= CHECKED)
     except (OSError, ValueError) as error:
         return replace(state, damage=one_line(str(error), 200))
     if saved is None:

@@ -55,7 +55,7 @@ def _saves_today(report: Report) -> Saving | None:
         return None
     from faultlens.capture.saves import state_of
 
-    found = state_of(Path(saving.path))
+    found = state_of(Path(saving.path), [Path(save.path) for save in saving.saves])
     return found if not isinstance(found, str) else None
 
 

@@ -27,10 +27,10 @@ def saving_in_words(crash: Crash) -> list[str]:
     if not saving.under_way:
         happened = f"its last save to {name} had failed"
     if damaged is None:
-        return [f"{happened}: {_left(safe, saving, crash)}", *(_loading(saving, name) if safe else [])]
+        return [f"{happened}: {_left(safe, saving, crash)}", *(_loading(safe, saving, name) if safe else [])]
     happened += f", which is damaged now: {_told(damaged)}" if saving.under_way else f": {_told(damaged)}"
     if safe is not None:
-        return [happened, _left(safe, saving, crash), *_loading(saving, name)]
+        return [happened, _left(safe, saving, crash), *_loading(safe, saving, name)]
     return [happened, f"{_lost(name, saving, crash)}; faultlens.save would have kept it"]
 
 
@@ -77,12 +77,14 @@ def _left(safe: SaveState | None, saving: Saving, crash: Crash) -> str:
     ago = f"saved {duration(before)} before the end" if 0 < before < _ABSURD_S else ""
     about = ", ".join(part for part in (size(safe.size) if safe.size is not None else "", ago) if part)
     state = "safe" if saving.kept or not safe.current else "whole"
-    return f"{_label(safe)} is {state}" + (f" ({about})" if about else "")
+    return f"{_label(safe, saving)} is {state}" + (f" ({about})" if about else "")
 
 
-def _loading(saving: Saving, name: str) -> list[str]:
+def _loading(safe: SaveState, saving: Saving, name: str) -> list[str]:
     if not saving.kept:
         return []
+    if _has_other_name(safe, saving):
+        name = str(PurePosixPath(name).with_name(PurePosixPath(safe.path).name))
     removed = "; the next faultlens.save removes what is left of this one" if saving.unfinished is not None else ""
     return [f'faultlens.load("{name}") takes it{removed}']
 
@@ -93,7 +95,7 @@ def _rows(saving: Saving) -> Pairs:
         facts = [save.format or "", size(save.size) if save.size is not None else "", moment(save.time)]
         about = ", ".join(one_line(fact, 80) for fact in facts if fact)
         why = f": {_told(save)}" if not save.whole else ""
-        rows.append((_label(save), _state(save) + (f" ({about})" if about else "") + why))
+        rows.append((_label(save, saving), _state(save) + (f" ({about})" if about else "") + why))
     return rows
 
 
@@ -103,11 +105,17 @@ def _state(save: SaveState) -> str:
     return "damaged" if not save.whole else "whole" if save.checked else "complete"
 
 
-def _label(save: SaveState) -> str:
+def _label(save: SaveState, saving: Saving) -> str:
     """A checkpoint has its number in its name."""
-    if save.generation is None or save.format == "checkpoint":
+    if save.generation is None or save.format == "checkpoint" or _has_other_name(save, saving):
         return one_line(PurePosixPath(save.path).name, 80)
     return f"generation {save.generation}"
+
+
+def _has_other_name(save: SaveState, saving: Saving) -> bool:
+    """It was saved before, to a file of its own. Generations that were kept of a file lie in a folder of theirs."""
+    path, target = PurePosixPath(save.path), PurePosixPath(saving.path)
+    return save.format != "checkpoint" and path.parent == target.parent and path != target
 
 
 def _told(save: SaveState) -> str:
