@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from faultlens.errors import FaultlensError
 from faultlens.saved.generations import Generation
-from faultlens.saving import SaveError, training_state
+from faultlens.saving import training_state
 from faultlens.saving.attempts import Attempts
 from faultlens.saving.background import TIME_LIMIT
-from faultlens.saving.monitored import Monitored
-from faultlens.saving.restore import described, read_into
+from faultlens.saving.monitored import Monitored, as_json
+from faultlens.saving.restore import described
+from faultlens.saving.resumption import Resumption
 from faultlens.saving.series import Series
 from faultlens.saving.termination import Termination
 
@@ -34,6 +36,7 @@ if int(keras.__version__.partition(".")[0]) < 3:
 
 __all__ = ["SafeCheckpoint"]
 
+WEIGHTS = ".weights.h5"
 # When the save was made from which a model goes on: of several callbacks, the one with the newest save restores it.
 _resumed: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
@@ -79,6 +82,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         self.filepath = os.fspath(filepath)
         self.save_best_only, self.save_freq, self.verbose, self.resume = save_best_only, save_freq, verbose, resume
         self.keep = sys.maxsize if keep is None else keep
+        self.strict = strict
         _check_arguments(self, save_weights_only, save_on_sigterm)
         self._monitored = Monitored(monitor, mode, initial_value_threshold)
         self._series = Series(self.filepath)
@@ -89,7 +93,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         self._termination = Termination() if save_on_sigterm else None
         self._ended_well = False
         self._data: Any = None  # the dataset of `resumable`
-        self._passing: Any = None  # while batches are passed over
+        self._resumption: Resumption | None = None
         self._epoch = self._step = 0  # where to go on
         self._since_save = 0  # batches
         self._drawn_before: dict[str, Any] = {}  # the random numbers at the beginning of the epoch
@@ -121,8 +125,9 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
         self._epoch = self._step = self._since_save = 0
-        if self._passing is not None:  # an exception ended the last `fit`
-            self._passing.end()
+        self._series = Series(self.filepath if self.strict else self._writable_path())
+        if self._resumption is not None:
+            self._resumption.end()  # an exception may have ended the last `fit`
         state = self._resume() if self.resume and not self._ended_well else None
         if self._data is not None:
             self._data.begin_training(self._steps(), (state or {}).get("data"), self._attempts.tell)
@@ -140,7 +145,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         taken, self._step = batch + 1 - self._step, batch + 1
         if self._data is not None:
             self._data.count(taken)
-        if self._passing is not None and self._passing.going_on:
+        if self._resumption is not None and self._resumption.is_passing:
             self._end_if_asked()  # without a save: nothing has changed since the one that is there
             return
         self._since_save += taken
@@ -152,15 +157,20 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             self._save_if_wanted(self._epoch, logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        if self._passing is not None:
-            self._passing.end()
+        if self._resumption is not None:
+            self._resumption.end()
         if not (self.model.stop_training and self._step < (self._steps() or 0)):  # else somebody stopped in the middle
             self._epoch, self._step = epoch + 1, 0
         if self._is_asked_to_end():
-            self._save(epoch, logs or {}, background=False)
+            complete = {name: value for name, value in (logs or {}).items() if not name.startswith("val_")}
+            self._save(epoch, complete, background=False)
             self._end_if_asked()
-        elif self.save_freq == "epoch":
+        elif self.save_freq == "epoch" and not self._is_over():
             self._save_if_wanted(epoch, logs or {})
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        if self._is_asked_to_end():
+            self.model.stop_evaluating = True  # who sent SIGTERM will not wait for the end of a long validation
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
         self._attempts.settle(wait=True)
@@ -181,7 +191,6 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             self._save(epoch, logs)
             return
         monitored.find_direction(self.model)
-        before = monitored.best
         if value is None:
             there = ", ".join(sorted(logs)) or "nothing"
             self._attempts.tell(f"{monitored.name} is no number in the logs ({there}), so every state is saved")
@@ -190,25 +199,42 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
                 f"it is not known whether {monitored.name} should be small or large, so every state is saved;"
                 " say mode='min' or mode='max'"
             )
-        elif monitored.is_better(value, before):
+        elif monitored.is_better(value, monitored.best):
             monitored.best = value
         else:
-            self._say(f"Epoch {epoch + 1}: {monitored.name} did not improve from {before:.5f}")
+            self._say(f"Epoch {epoch + 1}: {monitored.name} is {value:.5f}, the best was {monitored.best}")
             return
-        self._save(epoch, logs, before)
+        self._save(epoch, logs)
 
-    def _save(self, epoch: int, logs: Mapping[str, Any], best_before: float | None = None, **options: Any) -> None:
+    def _save(self, epoch: int, logs: Mapping[str, Any], **options: Any) -> None:
         values = {**logs, "epoch": epoch + 1, **({"batch": self._step} if self._step else {})}
         path = self._series.name(values, self._attempts.tell)
         self._say(f"Epoch {epoch + 1}: saving to {path}")
+        best = self._monitored.best
 
         def done(succeeded: bool) -> None:
-            if not succeeded and self.save_best_only:
-                self._monitored.best = best_before  # nothing has that value
+            self._monitored.conclude(best, succeeded)
             if succeeded and self._series.varies:
                 self._prune()
 
         self._attempts.save(self.model, path, done, training=self._state(logs), **options)
+
+    def _writable_path(self) -> str:
+        """Keras cannot write a model with a layer that it cannot describe; but it can write the weights."""
+        path = self.filepath
+        if path.endswith(WEIGHTS):
+            return path
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of lambdas and the like: each save says it
+                self.model.to_json()
+        except Exception as error:
+            path = path.removesuffix(".keras").removesuffix(".h5") + WEIGHTS
+            why = " ".join(str(error).split())[:300]
+            self._attempts.tell(
+                f"only the weights are saved, to {path}, because Keras cannot describe the model: {why}"
+            )
+        return path
 
     def _state(self, logs: Mapping[str, Any]) -> dict[str, Any]:
         return training_state.capture(
@@ -216,8 +242,8 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             epoch=self._epoch,
             step=self._step,
             monitor=self._monitored.name,
-            monitored=self._monitored.value_in(logs),
-            best=self._monitored.best,
+            monitored=as_json(self._monitored.value_in(logs)),
+            best=as_json(self._monitored.best),
             data=self._data.position(in_epoch=self._step > 0) if self._data is not None else None,
             drawn_before=self._drawn_before if self._step else None,
         )
@@ -238,62 +264,14 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             return None
         state = found.manifest.training
         if state.get("best") is not None:
-            self._monitored.best = state["best"]
+            self._monitored.best = self._monitored.saved = state["best"]
         if _resumed.get(self.model, 0.0) > found.manifest.time:
             return None
         _resumed[self.model] = found.manifest.time
-        self.model._initial_epoch = state["epoch"]
-        self._restore_or_defer(found, state)
+        self._resumption = Resumption(self.model, found, state, self._attempts.tell)
+        self._resumption.begin(has_order=self._data is not None)
         self._tell_where(found, state)
         return state
-
-    def _restore_or_defer(self, found: Generation, state: Mapping[str, Any]) -> None:
-        """Models without an input shape get their variables with the first batch, metrics always do."""
-        built = all(layer.built for layer in self.model._flatten_layers())
-        if built:
-            self._restore(found, state)
-        can_wait = keras.backend.backend() == "tensorflow" and self.model.train_function is not None
-        if not built and not can_wait:
-            raise SaveError(
-                f"{found.path} cannot be restored into a model without variables.", "Build the model first."
-            )
-        if state["step"] and not can_wait:
-            self._attempts.tell(f"epoch {state['epoch'] + 1} is repeated from its beginning: its data cannot be found")
-        elif state["step"] or not built:
-            self._pass_over(found, state, restore=not built)
-        training_state.restore_program_generators(state.get("drawn_before") or state["random"])
-
-    def _pass_over(self, found: Generation, state: Mapping[str, Any], restore: bool) -> None:
-        from faultlens.saving.data_position import PassingOver
-
-        def before(iterator: Any) -> None:
-            self.model._symbolic_build(data_batch=iterator.element_spec)
-            if restore:
-                self._restore(found, state)
-                training_state.restore_program_generators(state.get("drawn_before") or state["random"])
-            training_state.restore_metrics(state, self.model)
-            if self._data is not None and not self._data.used:
-                self._attempts.tell("the order of the data is another one: Keras does not use the dataset itself, but"
-                                    " one that it makes of it (class_weight, a distribution strategy)")  # fmt: skip
-
-        def after() -> None:
-            training_state.restore_program_generators(state["random"])
-
-        if isinstance(self.model.train_function, PassingOver):  # another callback had an older save
-            self.model.train_function.end()
-        self._passing = PassingOver(self.model, state["step"], before, after)
-
-    def _restore(self, found: Generation, state: Mapping[str, Any]) -> None:
-        try:
-            read_into(found, self.model, {})
-        except Exception as error:
-            raise SaveError(
-                f"{described(found)} cannot be loaded into this model: {' '.join(str(error).split())[:300]}",
-                "If the model was changed: save to another path, or give resume=False.",
-            ) from error
-        training_state.restore(state, self.model)
-        if training_state.iterations(self.model) != state["global_step"]:
-            self._attempts.tell(f"{found.path} has no state of this optimizer, which starts anew; .keras files have it")
 
     def _tell_where(self, found: Generation, state: Mapping[str, Any]) -> None:
         epochs, done = (self.params or {}).get("epochs"), state["epoch"]
@@ -310,6 +288,9 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _is_asked_to_end(self) -> bool:
         return self._termination is not None and self._termination.asked
+
+    def _is_over(self) -> bool:
+        return self._termination is not None and self._termination.over
 
     def _end_if_asked(self) -> None:
         if self._termination is not None and self._termination.asked:
@@ -332,7 +313,7 @@ def _check_arguments(checkpoint: SafeCheckpoint, save_weights_only: bool, save_o
     path, frequency = checkpoint.filepath, checkpoint.save_freq
     if not path.endswith((".keras", ".h5")):
         raise ValueError(f"filepath={path!r} must end in .keras, .weights.h5 or .h5")
-    if save_weights_only and not path.endswith(".weights.h5"):
+    if save_weights_only and not path.endswith(WEIGHTS):
         raise ValueError(f"filepath={path!r} must end in .weights.h5, because of save_weights_only=True")
     if frequency != "epoch" and (not isinstance(frequency, int) or frequency < 1):
         raise ValueError(f"save_freq={frequency!r} is neither 'epoch' nor a number of batches")

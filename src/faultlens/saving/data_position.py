@@ -21,10 +21,12 @@ class Resumable(tf.data.Dataset):  # type: ignore[misc]
         self._taken = self._taken_before_epoch = 0  # batches, of the one iterator for all epochs
         self._leave_out = 0
         self._lasts = False
+        self._tell: Callable[[str], None] = lambda _: None
         super().__init__(dataset._variant_tensor)
 
     def begin_training(self, steps: int | None, saved: Mapping[str, int] | None, tell: Callable[[str], None]) -> None:
         """`steps` is the length that Keras gives an epoch, `saved` what `position` told."""
+        self._tell = tell
         batches = int(self.cardinality())
         self._lasts = batches < 0 and steps is not None
         self._taken = self._leave_out = 0
@@ -48,16 +50,17 @@ class Resumable(tf.data.Dataset):  # type: ignore[misc]
 
     def count(self, batches: int) -> None:
         self._taken += batches
+        if self._made == 0:
+            self._tell(
+                "after an interruption the data will have another order: Keras does not use the resumable dataset, but"
+                " one that it makes of it (class_weight, a distribution strategy)"
+            )
 
     def position(self, in_epoch: bool) -> dict[str, int]:
         """Iterators that were made before the one to go on with, and batches that earlier epochs took from that."""
         if self._lasts:
             return {"iterators": self._made - 1, "batches": self._taken_before_epoch if in_epoch else self._taken}
         return {"iterators": self._made_before_epoch if in_epoch else self._made, "batches": 0}
-
-    @property
-    def used(self) -> bool:
-        return self._made > 0
 
     def __iter__(self) -> Iterator[Any]:
         self._made += 1
@@ -116,3 +119,15 @@ class PassingOver:
         for _ in range(self._model.steps_per_execution - 1):
             if next(iterator, None) is None:
                 return
+
+
+def shuffles_anew(dataset: Any) -> bool:
+    """Whether each iterator of this dataset has another order, as far as can be seen."""
+    waiting = [dataset]
+    while waiting:
+        each = waiting.pop()
+        if getattr(each, "_reshuffle_each_iteration", False) is not False:
+            return True
+        if isinstance(each, tf.data.Dataset):
+            waiting += each._inputs()
+    return False

@@ -16,16 +16,13 @@ class Monitored:
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"mode={mode!r} is none of 'auto', 'min' and 'max'")
         self.name = name
-        self.best = best
+        self.best = self.saved = best  # `saved`: of those states that were saved
         self.direction = mode if mode != "auto" else "min" if name.removeprefix("val_") == "loss" else None
 
     def value_in(self, logs: Mapping[str, Any]) -> float | None:
-        """None where it is missing, not finite, or not one number."""
-        found = np.asarray(logs.get(self.name, np.nan))
-        if found.size != 1 or found.dtype.kind not in "iufb":
-            return None
-        value = float(found.reshape(()))
-        return value if math.isfinite(value) else None
+        """None where it is missing, or not one number."""
+        found = np.asarray(logs.get(self.name))
+        return float(found.reshape(())) if found.size == 1 and found.dtype.kind in "iufb" else None
 
     def find_direction(self, model: Any) -> None:
         """Keras' metrics know theirs. They are only there when the first batch has been trained on."""
@@ -40,6 +37,18 @@ class Monitored:
                     return
 
     def is_better(self, value: float, than: float | None) -> bool:
+        """NaN never is: nothing would be better than that afterwards."""
         if than is None:
-            return True
+            return math.isfinite(value)
         return value > than if self.direction == "max" else value < than
+
+    def conclude(self, best: float | None, succeeded: bool) -> None:
+        """A save of the state with this value has ended. If it failed, a worse one is better than none."""
+        if succeeded:
+            self.saved = best
+        elif self.best == best:
+            self.best = self.saved
+
+
+def as_json(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

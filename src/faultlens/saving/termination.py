@@ -15,13 +15,14 @@ class Termination:
 
     def __init__(self) -> None:
         self.asked = False
+        self.over = False  # it was handed over, and the program lives on
         self._former: Any = None
         self._pid = 0
         self._caller: tuple[int, Any] | None = None
 
     def begin(self) -> None:
         self.end()
-        self.asked = False
+        self.asked = self.over = False
         try:
             former = signal.signal(signal.SIGTERM, self._note)
         except ValueError:
@@ -41,6 +42,7 @@ class Termination:
 
     def hand_over(self) -> None:
         self.end()
+        self.asked, self.over = False, True
         signal.raise_signal(signal.SIGTERM)
 
     def _note(self, _number: int, frame: FrameType | None) -> None:
