@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ class KerasFormat(Format):
         if self.name == "weights":
             self.subject.save_weights(str(path))
         else:
-            self.subject.save(str(path))
+            with _compiled_as_it_is(self.subject):
+                self.subject.save(str(path))
         return []
 
     def verify(self, path: Path, variables: list[SavedVariable]) -> int | None:  # noqa: ARG002 (nothing is known of them)
@@ -34,6 +37,19 @@ class KerasFormat(Format):
             what = damages[0].what if damages else "is no saved model"
             raise SaveError(f"{path.name} was read back damaged: it {what}.", "Save to another disk.")
         return None
+
+
+@contextmanager
+def _compiled_as_it_is(model: Any) -> Iterator[None]:
+    """Writing HDF5, Keras 3 takes the optimizer out of what it knows of `compile`: a .keras file of the same model
+    would come back with another optimizer."""
+    config = getattr(getattr(model, "_compile_config", None), "config", None)
+    before = dict(config or {})
+    try:
+        yield
+    finally:
+        if config is not None:
+            config.update(before)
 
 
 def knows_direct_way(model: Any) -> bool:
