@@ -24,6 +24,8 @@ from faultlens.crash import (
     ProgressMark,
     PythonInfo,
     Sample,
+    SaveState,
+    Saving,
     Tensor,
     Thread,
 )
@@ -84,6 +86,15 @@ def progress() -> Progress:
     )
 
 
+def saving() -> Saving:
+    states = (
+        SaveState(path=EVIL, format=MARKUP, time=1e300, size=-(2**70), whole=False, damage=EVIL, current=True),
+        SaveState(path=MARKUP, generation=10**4000, time=float("nan"), size=10**40, whole=True),
+        *[SaveState(path="/" + "x/" * 9000, damage=MARKUP)] * 2000,
+    )
+    return Saving(path=f"/data/{EVIL}{MARKUP}", kept=True, saves=states, unfinished=-1, disk_free=10**300)
+
+
 def hostile() -> Report:
     place = Address(0x1000)
     stack = (
@@ -121,6 +132,7 @@ def hostile() -> Report:
         ),
         kernels=kernels(),
         progress=progress(),
+        saving=saving(),
         mappings=(Mapping(start=place, end=Address(0x2000), permissions="r--p", path=f"/data/{EVIL}"),),
         libraries=(Library(path=EVIL, start=place, build_id=EVIL),),
         abort_message=EVIL,

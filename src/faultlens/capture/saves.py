@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Sequence
@@ -121,7 +122,7 @@ def _written(path: Path) -> float | None:
 
 
 def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path, *path.parent.glob(f"{path.name}.data-*")]
+    files = path.rglob("*") if path.is_dir() else [path, *path.parent.glob(f"{glob.escape(path.name)}.data-*")]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 

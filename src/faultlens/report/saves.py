@@ -76,7 +76,7 @@ def _left(safe: SaveState | None, saving: Saving, crash: Crash) -> str:
     before = ended - written if ended is not None and written is not None else 0.0
     ago = f"saved {duration(before)} before the end" if 0 < before < _ABSURD_S else ""
     about = ", ".join(part for part in (size(safe.size) if safe.size is not None else "", ago) if part)
-    state = "safe" if saving.kept or not safe.current else "whole"
+    state = "safe" if saving.kept or safe.path != saving.path else "whole"
     return f"{_label(safe, saving)} is {state}" + (f" ({about})" if about else "")
 
 
@@ -109,7 +109,7 @@ def _label(save: SaveState, saving: Saving) -> str:
     """A checkpoint has its number in its name."""
     if save.generation is None or save.format == "checkpoint" or _has_other_name(save, saving):
         return one_line(PurePosixPath(save.path).name, 80)
-    return f"generation {save.generation}"
+    return one_line(f"generation {save.generation}", 40)
 
 
 def _has_other_name(save: SaveState, saving: Saving) -> bool:
