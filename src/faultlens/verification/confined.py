@@ -117,7 +117,7 @@ def _listen(child: subprocess.Popen[bytes], seconds: float, may_stand: bool, sai
     assert child.stdout is not None
     end = patience = time.monotonic() + seconds
     at: str | None = None  # until it says that it begins, its death tells of Python, and not of the save
-    waiting, heard = b"", 0
+    waiting, heard = bytearray(), 0
     while heard < MAX_ANSWER:
         deadline = end if may_stand else min(end, patience)
         left = deadline - time.monotonic()
@@ -127,7 +127,10 @@ def _listen(child: subprocess.Popen[bytes], seconds: float, may_stand: bool, sai
         if not part:
             break
         heard += len(part)
-        *lines, waiting = (waiting + part).split(b"\n")
+        waiting += part
+        if b"\n" not in part:
+            continue
+        *lines, waiting = waiting.split(b"\n")
         for raw in lines:
             try:
                 line = msgspec.json.decode(raw, type=_Line)

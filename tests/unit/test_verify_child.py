@@ -1,0 +1,98 @@
+"""The process that reads a save may be killed, taken over or held up by it: what is told then, what it cannot do."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from faultlens.remedy import confinement
+from faultlens.verification.confined import Answer, Limits, ask
+
+LIMITS = Limits(seconds=8, memory=1 << 30)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """told(opening) → what comes of an HDF5 file when h5py does this as it opens it; `importing`: as it is imported."""
+
+    def call(opening: str, importing: str = "pass", limits: Limits = LIMITS) -> Answer:
+        fake = "import ctypes, os, signal, sys, time\n{importing}\ndef File(*_):\n    {opening}\n"
+        (tmp_path / "h5py.py").write_text(fake.format(importing=importing, opening=opening))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        (tmp_path / "model.h5").write_bytes(b"any")
+        return ask(sys.executable, {"do": "read", "kind": "HDF5 file", "path": str(tmp_path / "model.h5")}, limits)
+
+    return call
+
+
+def test_a_death_is_told(told) -> None:
+    answer = told("print('last words', file=sys.stderr, flush=True); ctypes.string_at(8)")
+    assert answer.crashed and answer.died == "SIGSEGV: last words"
+    assert told("os.abort()").crashed
+
+
+def test_the_death_of_python_is_not_that_of_the_save(told) -> None:
+    assert not told("pass", importing="ctypes.string_at(8)").crashed
+    assert not told("os.kill(os.getpid(), signal.SIGKILL)").crashed  # memory ran out, or somebody sent it
+    assert not told("os._exit(3)").crashed
+    (missing,) = [told("pass", importing="import no_such_module")]
+    assert missing.told is not None and missing.told.raised == "ModuleNotFoundError"
+    nowhere = ask("/no/such/python", {}, LIMITS)
+    assert "cannot be run" in nowhere.died and not nowhere.crashed
+
+
+def test_what_never_ends_is_ended(told) -> None:
+    start = time.monotonic()
+    answer = told("time.sleep(600)", limits=LIMITS._replace(seconds=3))
+    assert answer.endless == "its header" and time.monotonic() - start < 10
+    assert told("pass", importing="time.sleep(600)", limits=LIMITS._replace(seconds=1)).late
+
+
+def test_what_it_started_is_ended_too(told) -> None:
+    answer = told(
+        "pid = os.fork()\n    if pid: print(pid, file=sys.stderr, flush=True); os._exit(0)\n"
+        "    os.closerange(0, 50); time.sleep(600)"
+    )
+    state = Path("/proc", answer.died.rpartition(" ")[2], "stat")
+    deadline = time.monotonic() + 5
+    while state.exists() and state.read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_memory_is_limited(told) -> None:
+    answer = told("bytearray(4 << 30)")
+    assert answer.told is not None
+    assert answer.told.damages == ("h5py cannot open it: MemoryError",) or answer.told.raised == "MemoryError"
+
+
+SAY = """\
+import stat
+    opened = [n for n in range(3, 20) if os.path.exists(f"/proc/self/fd/{n}")]
+    answers = next(n for n in opened if stat.S_ISFIFO(os.fstat(n).st_mode))
+    say = lambda data: os.write(answers, data)
+    """
+
+
+def test_a_process_that_was_taken_over_is_not_believed(told) -> None:
+    for nonsense in ("nonsense", '{"done": {"damages": 7}}', '{"done": ' + "[" * 50_000, '{"at": 1}'):
+        line = nonsense.encode() + b"\n"
+        answer = told(f"{SAY}say({line!r}); time.sleep(600)")
+        assert answer.crashed and answer.told is None
+    start = time.monotonic()
+    answer = told(f"{SAY}\n    while True: say(bytes(1 << 20))")
+    assert answer.told is None and time.monotonic() - start < 6
+
+
+@pytest.mark.skipif(confinement.strength() == 0, reason="needs Landlock")
+def test_it_may_write_nowhere(told, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    answer = told(f"open({str(precious)!r}, 'w')")
+    assert answer.told is not None and "Permission denied" in answer.told.damages[0]
+    answer = told(f"os.remove({str(precious)!r})")
+    assert precious.read_text() == "mine" and os.listdir(tmp_path)
