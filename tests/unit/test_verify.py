@@ -309,7 +309,8 @@ def test_the_screen_says_what_it_knows() -> None:
     assert "Nothing whole is left of model.h5" in of(generation(None, whole=False, damages=("it is empty",)))
     text = of(generation(None, whole=None, unknown="it took too long"))
     assert "! 2023-11-1" in text and "uncertain: it took too long" in text
-    assert "whole, does not load: ValueError: no" in of(generation(None, loaded=False, load_problem="ValueError: no"))
+    text = of(generation(None, loaded=False, load_problem="ValueError: no"))
+    assert "whole, does not load: ValueError: no" in text and "It does not load." in text and "is damaged" not in text
     assert "model.keras is gone." in of(generation(3, taken=True), "model.keras", missing=True)
     evil = generation(None, whole=False, damages=("\x1b[2Jx" * 900,), notes=("\u202ey",), details=("z\x00",))
     assert not set("\x1b\u202e\x00\x07") & set(of(evil, "\x1b]0;x\x07m"))

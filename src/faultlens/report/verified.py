@@ -108,17 +108,21 @@ def _state(found: VerifiedGeneration, tell_taken: bool) -> Text:
 
 def _closing(found: Verification, verbose: bool) -> Iterator[Text]:
     generations = found.generations
-    bad = sum(each.whole is False or each.loaded is False for each in generations)
+    bad = sum(each.whole is False for each in generations)
+    stuck = sum(each.whole is not False and each.loaded is False for each in generations)
     dark = sum(each.whole is None for each in generations)
     many = len(generations) > 1
     if bad:
         yield words(f"{bad} of {len(generations)} saves {_is(bad)} damaged." if many else "It is damaged.", ALARM)
+    if stuck:
+        does = "does" if stuck == 1 else "do"
+        yield words(f"{stuck} of {len(generations)} saves {does} not load." if many else "It does not load.", ALARM)
     if dark:
         yield words(f"{dark} of {len(generations)} saves could not be judged." if many else "It could not be judged.")
     gone = [PurePath(save.path).name for save in found.saves if save.missing]
     if gone:
         yield words(f"{_listed(gone)} {_is(len(gone))} gone.", ALARM)
-    if not (bad or dark or gone):
+    if not (bad or stuck or dark or gone):
         proved = all(each.compared != "structure" for each in generations)
         whole = f"All {len(generations)} saves are whole." if many else "It is whole."
         yield words(whole if proved else "No damage was found.", "green")

@@ -256,7 +256,9 @@ def noting(name: str, report: Report) -> Iterator[None]:
 
 
 def words(error: BaseException) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:300]
+    """Keras puts the reason behind the whole configuration of the model."""
+    text = " ".join(str(error).rpartition("Exception encountered: ")[2].split())
+    return (text or type(error).__name__)[:300]
 
 
 # -------------------------------------------------------------------------------------------- loading
