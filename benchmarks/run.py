@@ -22,6 +22,7 @@ import core_file
 import death
 import diagnosis
 import kernels
+import losses
 import machine
 import needs
 import output
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "needs": needs.run,
     "thresholds": needs.thresholds,
     "doctor": checkup.run,
+    "losses": losses.run,
     "saving": saving.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"

@@ -22,7 +22,7 @@ class GoneError(RuntimeError):
 class Remote:
     """`Remote("module", "Class", argument)` makes the object; `ask("method", …)` calls it."""
 
-    def __init__(self, module: str, name: str, *arguments: str) -> None:
+    def __init__(self, module: str, name: str, *arguments: str, python: str = sys.executable) -> None:
         ours, theirs = socket.socketpair()
         code = (
             f"import sys; sys.path.insert(0, {str(HERE)!r}); import remote, {module};"
@@ -30,7 +30,7 @@ class Remote:
         )
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, str(theirs.fileno()), *arguments], env=environment, pass_fds=[theirs.fileno()]
+            [python, "-c", code, str(theirs.fileno()), *arguments], env=environment, pass_fds=[theirs.fileno()]
         )
         theirs.close()
         self._connection = Connection(ours.detach())

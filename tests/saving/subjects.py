@@ -51,7 +51,9 @@ class Subject:
         elif self.format == "checkpoint":
             _checkpoint(model).write(str(target))
         else:
-            _manager(model, target).save()
+            manager = _manager(model, target)
+            number = int(manager.latest_checkpoint.rpartition("-")[2]) if manager.latest_checkpoint else 0
+            manager.save(checkpoint_number=number + 1)
 
     def found(self, folder: Path) -> Path | None:
         """What would be loaded: a file, a folder or a prefix. For faultlens, the newest save that verifies."""
@@ -68,9 +70,9 @@ class Subject:
         return target if next(files_of(target), None) else None
 
     def whole(self, folder: Path) -> int:
-        """How many saves can be loaded, the older ones among them."""
+        """How many saves can be loaded, the older ones among them; 0 where there is nobody to ask."""
         if self.way == "plain":
-            return int(self.found(folder) is not None)
+            return 0
         from faultlens.saved.generations import generations
 
         return sum(not generation.damages() for generation in generations(self.target(folder)))
@@ -102,7 +104,7 @@ def load_plain(form: Format, model: Any, path: Path) -> list[Any]:
         return kept(form, model)
     if form == "saved_model":
         return kept(form, tf.saved_model.load(str(path)))
-    _checkpoint(model).read(str(path)).assert_consumed()
+    _checkpoint(model).read(str(path)).assert_existing_objects_matched()
     return kept(form, model)
 
 

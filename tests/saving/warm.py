@@ -15,6 +15,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 import warnings
 from collections import Counter
@@ -25,7 +26,7 @@ import injector
 import namespaces
 import power_cut
 from children import Child, error_of
-from injector import Action, Injector
+from injector import Action, Injector, Plan
 from loader import Careful
 from memory_limit import join, memory_group
 from remote import Remote
@@ -41,13 +42,14 @@ NEIGHBOURS = {"notes.txt": b"not a model\n", "other.keras": b"somebody else's\n"
 class Warm:
     """The side of the tests: what is called here is done by the server, in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self._folder = folder
+        self._python = python
         folder.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Warm:
         library = injector.build(self._folder)
-        self._server = Remote("warm", "Server", str(library), str(self._folder))
+        self._server = Remote("warm", "Server", str(library), str(self._folder), python=self._python)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,6 +57,10 @@ class Warm:
 
     def trial(self, subject: Subject, trial: Trial) -> Outcome:
         return self._ask("trial", subject, trial)
+
+    def crash_loop(self, subject: Subject, calls: list[int]) -> list[Outcome]:
+        """Killed before each of these calls, one after the other in one folder; the last save is undisturbed."""
+        return self._ask("crash_loop", subject, calls)
 
     def seconds(self, subject: Subject) -> float:
         """That an undisturbed save takes."""
@@ -104,6 +110,19 @@ class Server:
 
     def trial(self, subject: Subject, trial: Trial) -> Outcome:
         folder = self._prepared(subject)
+        outcome = self._tried(subject, trial, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        return outcome
+
+    def crash_loop(self, subject: Subject, calls: list[int]) -> list[Outcome]:
+        folder = self._prepared(subject)
+        plans = [Plan(Action.KILL_BEFORE, at) for at in calls]
+        outcomes = [self._tried(subject, Trial(plan), folder) for plan in plans]
+        outcomes.append(self._tried(subject, Trial(), folder))
+        shutil.rmtree(folder)
+        return outcomes
+
+    def _tried(self, subject: Subject, trial: Trial, folder: Path) -> Outcome:
         restarts = trial.again == "after a restart"
 
         def undisturbed() -> str:
@@ -136,7 +155,7 @@ class Server:
         if restarts:
             again = Child(undisturbed, number_two=True).ended().undisturbed()
         found, why = self._found(subject, folder)
-        outcome = Outcome(
+        return Outcome(
             ended=ending.status,
             error=error,
             saved=saved,
@@ -152,8 +171,6 @@ class Server:
             left=tuple(sorted((_names(folder) - self._usual[subject]).elements())),
             intact=trial.meanwhile == "the folder is removed" or _intact(folder),
         )
-        shutil.rmtree(folder, ignore_errors=True)
-        return outcome
 
     def _interfere(self, child: Child, subject: Subject, folder: Path, what: Meanwhile) -> Child | None:
         """While the child stands still. The other one may have to wait for it."""
