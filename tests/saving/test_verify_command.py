@@ -183,13 +183,13 @@ def test_mutations_are_judged_in_any_case(made: Path, tmp_path: Path) -> None:
     """A fixed set of bytes overwritten with addresses of the file itself."""
     data = (made / "theirs" / "model.weights.h5").read_bytes()
     (tmp_path / "many").mkdir()
-    for number in range(4):
+    for number in range(2):
         image = bytearray(data)
         for at in range(200 + 64 * number, len(data), 2048):
             image[at : at + 8] = (at // 2).to_bytes(8, "little")
         (tmp_path / "many" / f"{number}.h5").write_bytes(image)
     status, found, said = verify("many", "--time-limit", "10", folder=tmp_path)
-    assert status == 1 and len(found["saves"]) == 4, said
+    assert status == 1 and len(found["saves"]) == 2, said
     assert all(save["generations"][0]["whole"] is not None for save in found["saves"]), said
 
 

@@ -169,8 +169,10 @@ def objects(file: Any, report: Report) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     while waiting and len(seen) < MAX_OBJECTS:
         name, item = waiting.pop()
-        place = h5py.h5o.get_info(item.id).addr
-        if place in seen:
+        place = None
+        with noting(name, report):
+            place = h5py.h5o.get_info(item.id).addr
+        if place is None or place in seen:
             continue
         seen.add(place)
         yield name, item
@@ -257,7 +259,8 @@ def noting(name: str, report: Report) -> Iterator[None]:
 
 def words(error: BaseException) -> str:
     """Keras puts the reason behind the whole configuration of the model."""
-    text = " ".join(str(error).rpartition("Exception encountered: ")[2].split())
+    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    text = " ".join(said.rpartition("Exception encountered: ")[2].split())
     return (text or type(error).__name__)[:300]
 
 
