@@ -15,7 +15,7 @@ from typing import Any
 
 from faultlens.errors import FaultlensError
 from faultlens.saved.generations import Generation
-from faultlens.saving import training_state
+from faultlens.saving import save, training_state
 from faultlens.saving.attempts import Attempts
 from faultlens.saving.background import TIME_LIMIT
 from faultlens.saving.monitored import Monitored, as_json
@@ -86,10 +86,8 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         _check_arguments(self, save_weights_only, save_on_sigterm)
         self._monitored = Monitored(monitor, mode, initial_value_threshold)
         self._series = Series(self.filepath)
-        self._attempts = Attempts(
-            background=background, time_limit=time_limit, strict=strict, check_values=check_values,
-            keep=1 if self._series.varies else self.keep,
-        )  # fmt: skip
+        self._options = {"background": background, "time_limit": time_limit, "check_values": check_values}
+        self._attempts = Attempts()
         self._termination = Termination() if save_on_sigterm else None
         self._ended_well = False
         self._data: Any = None  # the dataset of `resumable`
@@ -142,7 +140,9 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             self._data.begin_epoch()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        taken, self._step = batch + 1 - self._step, batch + 1
+        group = self.model.steps_per_execution
+        done = (batch // group + 1) * group  # some releases of Keras tell the first batch of a group, others the last
+        taken, self._step = done - self._step, done
         if self._data is not None:
             self._data.count(taken)
         if self._resumption is not None and self._resumption.is_passing:
@@ -207,17 +207,22 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         self._save(epoch, logs)
 
     def _save(self, epoch: int, logs: Mapping[str, Any], **options: Any) -> None:
+        best, series = self._monitored.best, self._series
         values = {**logs, "epoch": epoch + 1, **({"batch": self._step} if self._step else {})}
-        path = self._series.name(values, self._attempts.tell)
+        path = series.name(values, self._attempts.tell)
         self._say(f"Epoch {epoch + 1}: saving to {path}")
-        best = self._monitored.best
+
+        def attempt() -> Any:
+            keep = 1 if series.varies else self.keep
+            training = self._state(logs)
+            return save(self.model, path, keep=keep, strict=self.strict, training=training, **self._options | options)
 
         def done(succeeded: bool) -> None:
             self._monitored.conclude(best, succeeded)
-            if succeeded and self._series.varies:
+            if succeeded and series.varies:
                 self._prune()
 
-        self._attempts.save(self.model, path, done, training=self._state(logs), **options)
+        self._attempts.make(attempt, done)
 
     def _writable_path(self) -> str:
         """Keras cannot write a model with a layer that it cannot describe; but it can write the weights."""

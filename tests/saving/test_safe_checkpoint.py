@@ -268,8 +268,8 @@ def test_a_folder_for_each_epoch(tmp_path: Path) -> None:
 
 
 def test_a_placeholder_that_stands_for_nothing(tmp_path: Path, caught: Any) -> None:
-    fit(make_model(), SafeCheckpoint(tmp_path / "{epoch}-{val_los:.2f}.keras"), epochs=1)
-    assert [each.name for each in tmp_path.glob("*.keras")] == ["1-unknown.keras"]
+    fit(make_model(), Values(0.5), SafeCheckpoint(tmp_path / "{epoch}-{val_los:.2f}-{val_loss:d}.keras"), epochs=1)
+    assert [each.name for each in tmp_path.glob("*.keras")] == ["1-unknown-0.5.keras"]
     assert "there is no val_los" in told(caught)[0]
 
 
@@ -473,6 +473,7 @@ def test_what_can_be_known_before_the_training(tmp_path: Path) -> None:
     for options in (
         {"filepath": "model"},
         {"filepath": "m.keras", "save_weights_only": True},
+        {"filepath": "{}.keras"},
         {"filepath": "m.keras", "save_freq": "batch"},
         {"filepath": "m.keras", "save_freq": 0},
         {"filepath": "m.keras", "keep": 0},

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from faultlens.saving import PendingSave, save
+from faultlens.saving import PendingSave
 
 Done = Callable[[bool], None]
 
@@ -15,15 +15,15 @@ Done = Callable[[bool], None]
 class Attempts:
     """Attempts of one writer. `done` hears of each whether it succeeded, in the background as soon as it is known."""
 
-    def __init__(self, **options: Any) -> None:
-        self._options = options  # of `faultlens.save`
+    def __init__(self) -> None:
         self._pending: PendingSave | None = None
         self._done: Done = lambda _: None
         self._told: set[str] = set()
 
-    def save(self, subject: Any, path: str, done: Done, **options: Any) -> None:
+    def make(self, save: Callable[[], Any], done: Done) -> None:
+        """`save` returns what `faultlens.save` returns."""
         self.settle(wait=True)
-        result = self._tried(lambda: save(subject, path, **{**self._options, **options}))
+        result = self._tried(save)
         if isinstance(result, PendingSave):
             self._pending, self._done = result, done
         else:

@@ -25,13 +25,16 @@ class Series:
     """Saves of one training. Without placeholders they are generations of one name, else they have a name each."""
 
     def __init__(self, pattern: str) -> None:
+        names = [name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None]
+        if not all(map(str.isidentifier, names)):
+            raise ValueError(f"the placeholders of {pattern!r} must be names, such as {{epoch}}")
         self.pattern = pattern
-        self.varies = any(name is not None for _, name, _, _ in string.Formatter().parse(pattern))
+        self.varies = bool(names)
 
     def name(self, values: Mapping[str, Any], warn: Warn) -> str:
         """The pattern, filled in. A save under an imperfect name is better than none."""
         missing: list[str] = []
-        path = string.Formatter().vformat(self.pattern, (), _Values(values, missing))
+        path = _Lenient().vformat(self.pattern, (), _Values(values, missing))
         if missing:
             there = ", ".join(sorted(values))
             warn(f"{self.pattern}: there is no {missing[0]} (but {there}), so the name says {_UNKNOWN} instead")
@@ -81,6 +84,16 @@ class Series:
 
 
 _UNKNOWN = "unknown"
+
+
+class _Lenient(string.Formatter):
+    """A number that cannot be written as it should be is written as it is."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        try:
+            return str(super().format_field(value, format_spec))
+        except ValueError:
+            return str(value)
 
 
 class _Unknown:

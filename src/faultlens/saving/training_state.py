@@ -143,9 +143,8 @@ def _library_generators(model: Any) -> Iterator[tuple[str, Any]]:
     """Only those that there are: asking for one would make it, and change what the program draws."""
     if "keras" in sys.modules:
         from keras.src.backend.common import global_state
-        from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
 
-        shared = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
+        shared = global_state.get_global_attribute("global_seed_generator")
         if shared is not None:
             yield "keras", _numbers(shared.state)
         yield "layers", [_numbers(each) for each in _layer_states(model)]
