@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -85,6 +86,25 @@ def console(stream: TextIO) -> Console:
         emoji=False,
         highlight=False,
     )
+
+
+class Status:
+    """One line that says what is being done, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._width = 0
+        self._shown = sys.stderr.isatty()
+
+    def tell(self, text: str) -> None:
+        if self._shown:
+            line = f"faultlens: {one_line(text, 90)} …"
+            print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
+            self._width = len(line)
+
+    def clear(self) -> None:
+        if self._shown and self._width:
+            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0
 
 
 def render(

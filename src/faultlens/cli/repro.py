@@ -54,7 +54,7 @@ def handle(arguments: argparse.Namespace) -> int:
     crash = crash_to_reproduce(report)
     own = folder.is_kept(path) and crash.method != "core"  # a core may have come from anywhere
     wishes = Wishes(arguments.python, arguments.seconds, trusted=own, of_child=crash is not report.crash)
-    screen = _Screen()
+    screen = output.Status()
     try:
         found = reproduce(crash, wishes, _asking(arguments.yes, screen), screen.tell)
     except NotReproducedError as reason:
@@ -88,7 +88,7 @@ def _hand_over(report: Report, found: Found, path: Path, written: Path, argument
     print(f"\nIt is in {written}" + (f", with {beside}" if beside else ""))
 
 
-def _asking(yes: bool, screen: _Screen) -> MayRun:
+def _asking(yes: bool, screen: output.Status) -> MayRun:
     """What a report from elsewhere wants to be run is shown first."""
 
     def may_run(what: str, text: str) -> None:
@@ -108,25 +108,6 @@ def _asking(yes: bool, screen: _Screen) -> MayRun:
             raise FaultlensError("Nothing was run.")
 
     return may_run
-
-
-class _Screen:
-    """One line that says what is being done, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._width = 0
-        self._shown = sys.stderr.isatty()
-
-    def tell(self, text: str) -> None:
-        if self._shown:
-            line = f"faultlens: {one_line(text, 90)} …"
-            print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-
-    def clear(self) -> None:
-        if self._shown and self._width:
-            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)
-            self._width = 0
 
 
 def _seconds(text: str) -> float:

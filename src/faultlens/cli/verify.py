@@ -54,7 +54,12 @@ def register(verbs: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.verification.verify import Wishes, verify
 
-    found = verify(arguments.paths, Wishes(_python(arguments.python), arguments.load, arguments.time_limit))
+    status = output.Status()
+    wishes = Wishes(_python(arguments.python), arguments.load, arguments.time_limit)
+    try:
+        found = verify(arguments.paths, wishes, status.tell)
+    finally:
+        status.clear()
     if arguments.json:
         output.write_bytes(_json(found), arguments.json)
     if arguments.json != "-":

@@ -6,6 +6,7 @@ import re
 
 from msgspec.structs import replace
 
+from faultlens.remedy import confinement
 from faultlens.report.quantities import count
 from faultlens.safe_text import one_line
 from faultlens.verification.confined import Limits, ask
@@ -40,4 +41,6 @@ def loaded(verified: VerifiedGeneration, limits: Limits, python: str) -> Verifie
         untried = told.raised in _OUR_TROUBLE or _NEEDS_CODE.search(problem) is not None
         return replace(verified, loaded=None if untried else False, load_problem=problem)
     detail = f"loaded, {count(told.variables, 'variable')}" if told.variables else "loaded"
+    if not confinement.strength():
+        detail += ", by a process that could write anywhere: this kernel has no Landlock"
     return replace(verified, loaded=True, details=(*verified.details, detail))

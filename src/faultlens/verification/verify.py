@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -40,7 +40,8 @@ class Wishes(NamedTuple):
     seconds: float | None = None  # for one save; None: by its size
 
 
-def verify(paths: Sequence[str], wishes: Wishes) -> Verification:
+def verify(paths: Sequence[str], wishes: Wishes, tell: Callable[[str], None]) -> Verification:
+    """`tell` is told what is being looked at."""
     saves: dict[Path, VerifiedSave] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
@@ -53,6 +54,7 @@ def verify(paths: Sequence[str], wishes: Wishes) -> Verification:
         for place in found.places:
             if place.target in saves:
                 continue
+            tell(f"looking at {place.shown}")
             save = _save(place, wishes)
             if [each.unknown for each in save.generations] == [UNKNOWN_FORMAT]:
                 problems.append(f"{one_line(path, 200)} is in no format that faultlens knows. {ADVICE}")
