@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -484,6 +485,15 @@ def test_what_can_be_known_before_the_training(tmp_path: Path) -> None:
             SafeCheckpoint(**options)
     with pytest.raises(FaultlensError, match="Keras 3"):
         SafeCheckpoint(tmp_path / "m.keras").set_model(object())
+
+
+def test_keras_2_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "keras.py").write_text("__version__ = '2.15.0'\n")
+    code = "import faultlens.keras"
+    refused = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert "FaultlensError: faultlens.keras needs Keras 3, and this is Keras 2.15.0." in refused.stderr
 
 
 # ----------------------------------------------------------------------------------------------- SIGTERM

@@ -39,7 +39,7 @@ class Attempts:
 
     def tell(self, text: str, category: type[Warning] = RuntimeWarning) -> None:
         """Sizes and file names of numbered saves differ each time: the problem is the same."""
-        key = re.sub(r"\S*[\d/]\S*", "", text)
+        key = re.sub(r"\S*[\d/]\S*( (bytes?|[kKMGT]i?B)\b)?", "", text)
         if key not in self._told:
             self._told.add(key)
             warnings.warn(text, category, stacklevel=3)

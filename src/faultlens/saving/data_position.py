@@ -84,7 +84,7 @@ class PassingOver:
     callbacks see the numbers that the batches have. `before` is called when the data is known, before the first batch;
     `after` when the last has been passed over."""
 
-    def __init__(self, model: Any, steps: int, before: Callable[[Any], None], after: Callable[[], None]) -> None:
+    def __init__(self, model: Any, steps: int, before: Callable[[Any], None], after: Callable[[], object]) -> None:
         self._model, self._steps = model, steps
         self._before, self._after = before, after
         self._function = model.train_function

@@ -68,7 +68,8 @@ class Resumption:
 
         if isinstance(model.train_function, PassingOver):  # of another callback, whose save is older
             model.train_function.end()
-        self._passing = PassingOver(model, state["step"], before, after=self._draw_as_saved)
+        # What was passed over may have drawn random numbers: the data is made anew.
+        self._passing = PassingOver(model, state["step"], before, after=lambda: training_state.restore(state, model))
 
     def _restore(self) -> None:
         try:
@@ -85,6 +86,3 @@ class Resumption:
     def _draw_as_before(self) -> None:
         """As at the beginning of the epoch: the order of its data may be drawn again."""
         training_state.restore_program_generators(self._state.get("drawn_before") or self._state["random"])
-
-    def _draw_as_saved(self) -> None:
-        training_state.restore_program_generators(self._state["random"])
