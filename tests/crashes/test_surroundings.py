@@ -36,6 +36,16 @@ def test_ptrace_forbidden(run, call: Call, tmp_path: Path) -> None:
     assert any("ptrace is not allowed" in gap for gap in done.died.gaps)
 
 
+def test_files_may_not_grow(tmp_path: Path) -> None:
+    """The memory that the agent shares with the supervisor counts as a file: ptrace does without."""
+    command = [sys.executable, "-m", "faultlens", "run", "--", "echo", "as always"]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "as always\n")
+    assert "using ptrace" in done.stderr
+
+
 def test_jemalloc_preloaded(run, call: Call) -> None:
     jemalloc = next(iter(Path("/usr/lib").glob("*/libjemalloc.so.2")), None)
     if jemalloc is None:

@@ -35,7 +35,7 @@ def test_document() -> None:
 def test_op_at_fault_and_reproducer() -> None:
     text = markdown.document(in_flight.report(reproducer=in_flight.REPRODUCER))
     for part in (
-        "\nThe end came in step 1,204 (of 1,875) of epoch 4 (of 10), while training.\n",
+        "\nProgress: in step 1,204 (of 1,875) of epoch 4 (of 10), while training.\n",
         "\nCalled from train.py:24 in main.\n",
         "\n`FastGather`, node `model/gather/FastGather`, layer `gather`, kernel `FastGatherOp<float, long>`,"
         " written at `train.py:14 in step`.\n",

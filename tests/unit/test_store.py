@@ -11,10 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens import reportfile
+from faultlens import durable, reportfile
 from faultlens.errors import FaultlensError
 from faultlens.reportfile import Report
-from faultlens import durable
 from faultlens.store import folder
 
 

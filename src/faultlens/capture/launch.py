@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import resource
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from faultlens.capture.agent import LIBRARY
+from faultlens.capture.agent import LIBRARY, layout
 from faultlens.environment import elf
 from faultlens.errors import FaultlensError
 
@@ -58,6 +60,9 @@ def agent_problem(program: str) -> str | None:
         return "faultlens is installed under a path with a blank, a colon or a dollar sign"
     if _is_static(shutil.which(program) or program):
         return f"{program} is statically linked"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < ctypes.sizeof(layout.Area):
+        return "the memory it shares with faultlens counts as a file, which may not be as large (ulimit -f)"
     return None
 
 

@@ -92,7 +92,7 @@ def _what_happened(report: Report, crash: Crash) -> Iterator[str]:
     if found and found.op:
         yield f"The op: `{_code(found.op, 80)}`."
     if progress := progress_in_words(crash.progress):
-        yield f"The end came {_sentence(progress)}."
+        yield f"Progress: {_sentence(progress)}."
     if saves := saving_in_words(crash):
         yield ". ".join(_sentence(line[:1].upper() + line[1:]) for line in saves) + "."
     yield ""
