@@ -27,6 +27,7 @@ keras = pytest.importorskip("keras", minversion="3")
 tf = pytest.importorskip("tensorflow")
 
 from faultlens.keras import SafeCheckpoint  # noqa: E402 (it needs Keras)
+from faultlens.saving.data_position import Resumable  # noqa: E402
 
 X = np.random.default_rng(0).random((20, 4), dtype="float32")
 Y = X[:, :1]
@@ -354,6 +355,48 @@ def test_the_old_format_has_no_optimizer(tmp_path: Path, caught: Any) -> None:
 
 def dataset() -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(20, seed=1).batch(5)
+
+
+def numbers() -> Any:
+    return tf.data.Dataset.range(20)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: numbers().shuffle(20, seed=1).batch(4).prefetch(2),
+        lambda: numbers().shuffle(20, seed=1).batch(4).shuffle(3, seed=2),
+        lambda: numbers().shuffle(20, seed=1).repeat(2).batch(4),
+        lambda: numbers().shuffle(20, seed=1).interleave(lambda n: tf.data.Dataset.from_tensors(n)).shuffle(9, seed=2),
+        lambda: tf.data.Dataset.zip((numbers().shuffle(20, seed=1), numbers().shuffle(20, seed=2))),
+        lambda: (
+            numbers().take(9).shuffle(9, seed=1).concatenate(numbers().skip(9).shuffle(9, seed=2)).shuffle(4, seed=3)
+        ),
+        lambda: numbers().shuffle(20, seed=1).cache().shuffle(20, seed=2),
+        lambda: numbers().shuffle(20, seed=1, reshuffle_each_iteration=False),
+    ],
+    ids=["plain", "two", "repeated", "files", "zip", "concatenated", "cached", "always the same"],
+)
+def test_every_pass_through_a_dataset_has_its_own_order(make: Any) -> None:
+    def orders(passes: int, saved: Any = None) -> list[Any]:
+        data = Resumable(make())
+        batches = int(data.cardinality())
+        data.begin_training(batches if batches >= 0 else None, saved, pytest.fail)
+        found = []
+        for _ in range(passes):
+            data.begin_epoch()
+            found.append([np.asarray(each).tolist() for each in data])
+            iter(data)  # Keras does so, and never uses it
+        assert data.position(in_epoch=False) == {"passes": passes + (saved or {}).get("passes", 0), "batches": 0}
+        return found
+
+    assert orders(2, {"passes": 2, "batches": 0}) == orders(4)[2:]
+
+
+def test_a_dataset_can_be_looked_at() -> None:
+    data = Resumable(numbers().batch(20))
+    assert next(iter(data)).shape == iter(data).get_next().shape == (20,)
+    assert [len(each) for each in data.as_numpy_iterator()] == [20]
 
 
 def test_a_shuffled_dataset_needs_to_be_resumable(tmp_path: Path, caught: Any) -> None:

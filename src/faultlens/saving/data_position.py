@@ -11,16 +11,17 @@ import tensorflow as tf
 class Resumable(tf.data.Dataset):  # type: ignore[misc]
     """A dataset that can go on with the shuffle of a later epoch.
 
-    `shuffle` draws a new order whenever an iterator is made. So as many are made, and thrown away, as were made before
-    the save: that costs nothing, because nothing is read before a batch is asked for. A dataset that repeats itself
-    has one iterator for all epochs, and gets there by leaving out all batches that were trained on."""
+    `shuffle` draws a new order whenever an iterator of it is made. So as many are made, and thrown away, as were made
+    before the save: that costs nothing, because nothing is read before a batch is asked for. A dataset that repeats
+    itself without end has one iterator for all epochs, and gets there by leaving out all batches that were trained on.
+    """
 
     def __init__(self, dataset: tf.data.Dataset) -> None:
         self._whole = dataset
-        self._made = self._made_before_epoch = 0  # iterators
-        self._taken = self._taken_before_epoch = 0  # batches, of the one iterator for all epochs
+        self._passes = self._passes_before_epoch = 0  # through the dataset
+        self._taken = self._taken_before_epoch = 0  # batches, of the one pass that lasts
         self._leave_out = 0
-        self._lasts = False
+        self._lasts = self._is_awaited = False
         self._tell: Callable[[str], None] = lambda _: None
         super().__init__(dataset._variant_tensor)
 
@@ -37,33 +38,42 @@ class Resumable(tf.data.Dataset):  # type: ignore[misc]
                 f"the data starts anew: epochs of {steps} batches cannot be found again in a dataset of {batches};"
                 " add .repeat() to it, or leave out steps_per_epoch"
             )
-        elif self._made > saved["iterators"]:
+        elif self._passes > saved["passes"]:
             tell("the order of the data is another one: the dataset has been used in this process already")
         else:
             self._taken = self._leave_out = saved["batches"]
-            for _ in range(saved["iterators"] - self._made):
-                iter(self._whole)
-            self._made = saved["iterators"]
+            for shuffle, times in _shuffles(self._whole):
+                for _ in range(times * (saved["passes"] - self._passes)):
+                    iter(shuffle)
+            self._passes = saved["passes"]
 
     def begin_epoch(self) -> None:
-        self._made_before_epoch, self._taken_before_epoch = self._made, self._taken
+        self._passes_before_epoch, self._taken_before_epoch = self._passes, self._taken
+        self._is_awaited = True
 
     def count(self, batches: int) -> None:
         self._taken += batches
-        if self._made == 0:
+        if self._passes == 0:
             self._tell(
                 "after an interruption the data will have another order: Keras does not use the resumable dataset, but"
                 " one that it makes of it (class_weight, a distribution strategy)"
             )
 
     def position(self, in_epoch: bool) -> dict[str, int]:
-        """Iterators that were made before the one to go on with, and batches that earlier epochs took from that."""
+        """Passes before the one to go on with, and batches that earlier epochs took from that."""
         if self._lasts:
-            return {"iterators": self._made - 1, "batches": self._taken_before_epoch if in_epoch else self._taken}
-        return {"iterators": self._made_before_epoch if in_epoch else self._made, "batches": 0}
+            return {"passes": self._passes - 1, "batches": self._taken_before_epoch if in_epoch else self._taken}
+        return {"passes": self._passes_before_epoch if in_epoch else self._passes, "batches": 0}
 
     def __iter__(self) -> Iterator[Any]:
-        self._made += 1
+        """Keras makes an iterator when an epoch begins, and one more when it ends, which it does not use."""
+        if not self._is_awaited:
+            return _Later(self._begin_pass)
+        self._is_awaited = False
+        return self._begin_pass()
+
+    def _begin_pass(self) -> Iterator[Any]:
+        self._passes += 1
         dataset = self._whole.skip(self._leave_out) if self._leave_out else self._whole
         self._leave_out = 0
         iterator: Iterator[Any] = iter(dataset)
@@ -75,6 +85,40 @@ class Resumable(tf.data.Dataset):  # type: ignore[misc]
     @property
     def element_spec(self) -> Any:
         return self._whole.element_spec
+
+
+class _Later:
+    """An iterator that is only made when it is used."""
+
+    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
+        self._make = make
+        self._made: Iterator[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._iterator())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator(), name)
+
+    def _iterator(self) -> Iterator[Any]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def _shuffles(dataset: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
+    """The shuffles in a dataset that draw anew, and how often they do in one pass through it."""
+    if shuffles_anew(dataset, deep=False):
+        yield dataset, times
+    kind = type(dataset).__name__
+    if kind == "_RepeatDataset":
+        times *= max(int(dataset._count), 0)  # without end: all is left to leaving out
+    if kind != "CacheDataset":  # what is below it runs once in a process
+        for each in dataset._inputs():
+            yield from _shuffles(each, times)
 
 
 class PassingOver:
@@ -121,13 +165,8 @@ class PassingOver:
                 return
 
 
-def shuffles_anew(dataset: Any) -> bool:
+def shuffles_anew(dataset: Any, deep: bool = True) -> bool:
     """Whether each iterator of this dataset has another order, as far as can be seen."""
-    waiting = [dataset]
-    while waiting:
-        each = waiting.pop()
-        if getattr(each, "_reshuffle_each_iteration", False) is not False:
-            return True
-        if isinstance(each, tf.data.Dataset):
-            waiting += each._inputs()
-    return False
+    if getattr(dataset, "_reshuffle_each_iteration", False) is not False:
+        return True
+    return deep and isinstance(dataset, tf.data.Dataset) and any(map(shuffles_anew, dataset._inputs()))
