@@ -564,6 +564,22 @@ def test_sigterm_is_as_it_was_after_the_training(tmp_path: Path, caught: Any) ->
         signal.signal(signal.SIGTERM, former)
 
 
+def test_sigterm_cuts_a_validation_short(tmp_path: Path) -> None:
+    class Signal(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+            self.last = batch
+            if batch == 1:
+                signal.raise_signal(signal.SIGTERM)
+
+    former = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        sender, checkpoint = Signal(), SafeCheckpoint(tmp_path / "m.keras", save_on_sigterm=True)
+        history = fit(make_model(), sender, checkpoint, validation_data=(X, Y), validation_batch_size=1)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert (history.epoch, sender.last, where(tmp_path / "m.keras")) == ([0], 1, [(1, 0)])
+
+
 # -------------------------------------------------------------------------------- loops of the user's own
 
 
