@@ -269,17 +269,24 @@ class State:
         return found.hexdigest()
 
 
-def states(disk: Disk, seed: int, samples: int) -> Iterator[State]:
+def states(disk: Disk, seed: int, samples: int, writes: int = 1) -> Iterator[State]:
     """After every call, what may be there. What can be there after a later call too is told for that one alone: by then
-    more may have been promised."""
+    more may have been promised. Of writes to a file in a row, only every so many count."""
     seen: set[str] = set()
     for until in reversed(range(len(disk.operations) + 1)):
+        if until % writes and _is_between_writes(disk.operations, until):
+            continue
         chance = random.Random(f"{seed} {until}")
         for words, names, content in _choices(chance, samples):
             state = _state(disk, until, words, names, content)
             if state.key() not in seen:
                 seen.add(state.key())
                 yield state
+
+
+def _is_between_writes(operations: Sequence[Operation], until: int) -> bool:
+    around = operations[max(until - 1, 0) : until + 1]
+    return all(each.kind == Kind.WRITE for each in around) and len({each.inode for each in around}) == 1
 
 
 def _choices(chance: random.Random, samples: int) -> Iterator[tuple[str, Names, Content]]:

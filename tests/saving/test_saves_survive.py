@@ -17,10 +17,9 @@ from warm import Warm
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 
-INSTANTS = 200  # 1,000 in benchmarks/losses.py
-# HDF5 writes in a hundred small steps. For `.keras` every call counts; for the others the n-th of writes in a row.
-WRITES = {"keras": 1, "weights": 8, "saved_model": 1, "checkpoint": 1}
-EVERY = {"keras": 1, "weights": 1, "saved_model": 3, "checkpoint": 1}  # call: a SavedModel takes half a second
+INSTANTS = 100  # 1,000 in benchmarks/losses.py
+WRITES = 6  # HDF5 writes in a hundred small steps: of writes in a row, every so many are enough in most tests
+EVERY = {"keras": 1, "weights": 1, "saved_model": 4, "checkpoint": 1}  # call: a SavedModel takes half a second
 KEPT = 2
 MIB = 1 << 20
 NFS_OR_FAT = [
@@ -63,11 +62,16 @@ def calls_of(warm: Warm, subject: Subject) -> list[Operation]:
 
 
 def at_calls(
-    warm: Warm, subject: Subject, trial: Callable[[int], Trial], every: int = 1, first: int = 1, **options: bool
+    warm: Warm,
+    subject: Subject,
+    trial: Callable[[int], Trial],
+    every: int = 1,
+    first: int = 1,
+    writes: int = 1,
+    **options: bool,
 ) -> list[str]:
     """All complaints, each with the call at which it happened."""
     calls = calls_of(warm, subject)
-    writes = WRITES[subject.format]
     found = []
     for at in range(first, len(calls) + 1, every):
         call, previous = calls[at - 1], calls[at - 2] if at > 1 else None
@@ -107,7 +111,9 @@ def test_plain_keras_loses_what_was_there(warm: Warm) -> None:
 
 @pytest.mark.parametrize("form", ["keras", "checkpoint"])
 def test_without_its_syncs_a_save_would_be_lost(warm: Warm, form: Format) -> None:
-    assert any(verdict.lost for verdict in warm.power_cuts(through_faultlens(form), samples=1, synced=False))
+    assert any(
+        verdict.lost for verdict in warm.power_cuts(through_faultlens(form), samples=1, writes=WRITES, synced=False)
+    )
 
 
 # -------------------------------------------------------------------------------------------------- killed
@@ -116,7 +122,12 @@ def test_without_its_syncs_a_save_would_be_lost(warm: Warm, form: Format) -> Non
 @formats
 def test_killed_before_every_call(warm: Warm, form: Format) -> None:
     found = at_calls(
-        warm, through_faultlens(form), lambda at: Trial(Plan(Action.KILL_BEFORE, at)), EVERY[form], may_die=True
+        warm,
+        through_faultlens(form),
+        lambda at: Trial(Plan(Action.KILL_BEFORE, at)),
+        EVERY[form],
+        writes=1 if form == "keras" else WRITES,
+        may_die=True,
     )
     assert not found, "\n".join(found)
 
@@ -188,6 +199,8 @@ def test_disk_full_from_every_call_on(warm: Warm, form: Format) -> None:
             again="in the same process" if at % 4 == 0 else None,
         ),
         EVERY[form],
+        first=EVERY[form] // 2 + 1,  # other calls than those that are killed
+        writes=2 if form == "keras" else WRITES,
     )
     assert not found, "\n".join(found)
 
@@ -198,7 +211,7 @@ def test_an_error_of_the_disk_at_any_call(warm: Warm, form: Format) -> None:
         warm,
         through_faultlens(form),
         lambda at: Trial(Plan(Action.FAIL, at, errno.EIO), again="in the same process"),
-        every=8,
+        every=11,
     )
     assert not found, "\n".join(found)
 
@@ -238,7 +251,7 @@ def test_killed_on_a_file_system_that_cannot_do_everything(warm: Warm, form: For
 @formats
 def test_short_writes_are_continued(warm: Warm, form: Format) -> None:
     found = at_calls(
-        warm, through_faultlens(form), lambda at: Trial(Plan(Action.FAIL_HALFWAY, at, errno.EINTR)), every=16
+        warm, through_faultlens(form), lambda at: Trial(Plan(Action.FAIL_HALFWAY, at, errno.EINTR)), every=21
     )
     assert not found, "\n".join(found)
 
@@ -318,14 +331,14 @@ def test_too_little_memory(warm: Warm, form: Format) -> None:
 
 @but_for_weights
 def test_the_power_fails(warm: Warm, form: Format) -> None:
-    verdicts = warm.power_cuts(through_faultlens(form), samples=2)
+    verdicts = warm.power_cuts(through_faultlens(form), samples=2, writes=WRITES)
     lost = [f"{verdict.state}: found {verdict.found}, {verdict.why}" for verdict in verdicts if verdict.lost]
     assert not lost, "\n".join(lost)
 
 
 @but_for_weights
 def test_the_power_fails_from_the_first_save_on(warm: Warm, form: Format) -> None:
-    verdicts = warm.power_cuts(through_faultlens(form), samples=1, from_nothing=True)
+    verdicts = warm.power_cuts(through_faultlens(form), samples=1, writes=WRITES, from_nothing=True)
     lost = [f"{verdict.state}: found {verdict.found}, {verdict.why}" for verdict in verdicts if verdict.lost]
     assert not lost, "\n".join(lost)
     done = [verdict for verdict in verdicts if verdict.allowed == (AFTER,)]

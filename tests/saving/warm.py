@@ -71,10 +71,11 @@ class Warm:
         return self._ask("record", subject, from_nothing)
 
     def power_cuts(
-        self, subject: Subject, samples: int, from_nothing: bool = False, synced: bool = True
+        self, subject: Subject, samples: int, writes: int = 1, from_nothing: bool = False, synced: bool = True
     ) -> list[power_cut.Verdict]:
-        """One verdict for every state that the disk may be in. Not `synced`: as if it had never called fsync."""
-        return self._ask("power_cuts", subject, samples, from_nothing, synced)
+        """One verdict for every state that the disk may be in: see `power_cut.states`. Not `synced`: as if it had never
+        called fsync."""
+        return self._ask("power_cuts", subject, samples, writes, from_nothing, synced)
 
     def two_writers(self, subject: Subject, saves: int) -> tuple[list[str], int | None]:
         """Two processes save at once. Their errors, and what is found in the end."""
@@ -231,10 +232,12 @@ class Server:
             finished[BEFORE] = 0
         return Recording(injector.read_log(log), folder, before, after, inodes, times, finished)
 
-    def power_cuts(self, subject: Subject, samples: int, from_nothing: bool, synced: bool) -> list[power_cut.Verdict]:
+    def power_cuts(
+        self, subject: Subject, samples: int, writes: int, from_nothing: bool, synced: bool
+    ) -> list[power_cut.Verdict]:
         recording = self.record(subject, from_nothing)
         verdicts = []
-        for state in power_cut.states(recording.disk(synced), SEED, samples):
+        for state in power_cut.states(recording.disk(synced), SEED, samples, writes):
             folder = self._new_folder()
             state.build(folder)
             found, why = self._found(subject, folder)
