@@ -335,12 +335,16 @@ def test_the_newest_save_of_several_callbacks(tmp_path: Path) -> None:
         return [
             Values(1.0, 2.0, 3.0, 4.0),
             SafeCheckpoint(tmp_path / "best.keras", save_best_only=True),
+            SafeCheckpoint(tmp_path / "some.keras", save_freq=5),
             SafeCheckpoint(tmp_path / "last.keras"),
             SafeCheckpoint(tmp_path / "first.keras", save_best_only=True, mode="max", initial_value_threshold=1.5),
         ]
 
     fit(make_model(), *callbacks())
-    assert fit(make_model(), *callbacks(), epochs=4).epoch == [3]
+    assert where(tmp_path / "some.keras")[0] == (2, 2)
+    model = make_model()
+    assert fit(model, *callbacks(), epochs=4).epoch == [3]
+    assert training_state.iterations(model) == 16  # no batch of the last epoch was passed over
     assert where(tmp_path / "best.keras") == [(1, 0)]
 
 

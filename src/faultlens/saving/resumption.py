@@ -28,6 +28,8 @@ class Resumption:
         if built:
             self._restore()
         can_wait = keras.backend.backend() == "tensorflow" and model.train_function is not None
+        if can_wait:
+            _end_older(model)
         if not built and not can_wait:
             raise SaveError(
                 f"{self._found.path} cannot be restored into a model without variables.", "Build the model before."
@@ -66,8 +68,6 @@ class Resumption:
                     " batches twice: give fit the dataset that checkpoint.resumable(dataset) returns"
                 )
 
-        if isinstance(model.train_function, PassingOver):  # of another callback, whose save is older
-            model.train_function.end()
         # What was passed over may have drawn random numbers: the data is made anew.
         self._passing = PassingOver(model, state["step"], before, after=lambda: training_state.restore(state, model))
 
@@ -86,3 +86,11 @@ class Resumption:
     def _draw_as_before(self) -> None:
         """As at the beginning of the epoch: the order of its data may be drawn again."""
         training_state.restore_program_generators(self._state.get("drawn_before") or self._state["random"])
+
+
+def _end_older(model: Any) -> None:
+    """Another callback, whose save is older, may have begun to go on from that."""
+    from faultlens.saving.data_position import PassingOver
+
+    if isinstance(model.train_function, PassingOver):
+        model.train_function.end()
