@@ -26,7 +26,6 @@ import losses
 import machine
 import needs
 import output
-import saving
 import startup
 import supervisor
 import threads
@@ -34,6 +33,8 @@ import throws
 import tracing
 import training
 from measure import HERE, PROGRAMS, Bench, Table
+
+import saving
 
 BENCHMARKS = {
     "training": training.run,

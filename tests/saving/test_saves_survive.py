@@ -236,6 +236,12 @@ def test_file_systems_that_cannot_do_everything(warm: Warm, form: Format, kind: 
     assert not complaints(outcome)
 
 
+def test_a_lock_that_fails_is_told_as_such(warm: Warm) -> None:
+    plan = Plan(error=errno.EIO, never=Kind.LOCK)
+    outcome = warm.trial(through_faultlens("keras"), Trial(plan, again="in the same process"))
+    assert not complaints(outcome)
+
+
 @pytest.mark.parametrize("form", ["keras", "saved_model"])
 def test_killed_on_a_file_system_that_cannot_do_everything(warm: Warm, form: Format) -> None:
     """The longer way round, with copies instead of links and two renames instead of one exchange."""

@@ -83,6 +83,9 @@ def read_into(generation: Generation, into: Any, options: dict[str, Any]) -> Any
     if kind in ("keras", "hdf5", "weights"):
         if not is_keras_model(into):
             raise SaveError(f"{path} holds weights only.", "Give the model: faultlens.load(path, into=model).")
+        if kind == "hdf5":
+            warnings.warn(f"{path} gives the weights only: HDF5 files of old keep the optimizer to themselves",
+                          RuntimeWarning, stacklevel=4)  # fmt: skip
         _build_optimizer(into)
         into.load_weights(path, **options)
         return into
