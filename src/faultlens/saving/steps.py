@@ -22,7 +22,7 @@ from faultlens.saving.formats import format_for
 from faultlens.saving.formats.base import Format
 from faultlens.saving.model_checks import problems_of
 from faultlens.saving.preflight import check_room, own_target
-from faultlens.saving.target import Target, remove, sync_tree
+from faultlens.saving.target import Target, sync_tree
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy", "h5py", "faultlens")
 WAIT = 600.0  # seconds: for another writer
@@ -56,23 +56,27 @@ def perform(wanted: Request) -> Generation:
     """The whole of it, in this process. What was saved before stays as it was until the new save is complete."""
     _check_model(wanted)
     check_room(wanted.path, wanted.form)
-    with _marked(wanted.path), wanted.target.locked(WAIT):
-        wanted.target.clean()
-        written = None
-        try:
-            written = wanted.target.unfinished()
-            variables = wanted.form.write(written)
-            sync_tree(written if written.exists() else written.parent)
-            checksum_known = wanted.form.verify(written, variables)
-            manifest = _manifest(wanted, written, variables, checksum_known)
-            final = wanted.target.publish(written, manifest)
-        except Exception as error:
-            raise _explained(wanted, error) from error
-        finally:
-            if written is not None:
-                remove(written)
-        with contextlib.suppress(OSError):  # it is saved; the next save removes what is too many
-            wanted.target.prune(wanted.keep)
+    try:
+        with _marked(wanted.path), wanted.target.locked(WAIT):
+            wanted.target.clean()
+            generation = _write(wanted)
+            with contextlib.suppress(OSError):  # it is saved; the next save removes what is too many
+                wanted.target.prune(wanted.keep)
+    except Exception as error:
+        raise _explained(wanted, error) from error
+    return generation
+
+
+def _write(wanted: Request) -> Generation:
+    written = wanted.target.unfinished()
+    try:
+        variables = wanted.form.write(written)
+        sync_tree(written if written.exists() else written.parent)
+        checksum_known = wanted.form.verify(written, variables)
+        manifest = _manifest(wanted, written, variables, checksum_known)
+        final = wanted.target.publish(written, manifest)
+    finally:
+        wanted.target.discard(written)
     return Generation(final, manifest.generation, manifest, current=True)
 
 

@@ -102,6 +102,10 @@ class Target:
             remove(entry)
         return left
 
+    def discard(self, written: Path) -> None:
+        """What was not published."""
+        remove(written)
+
     def next_number(self) -> int:
         """Of the new save. What bears the name now and is not ours gets the one below."""
         foreign = any(each.current and each.number is None for each in saves.generations(self.path))
@@ -162,7 +166,9 @@ class Target:
             if error.errno not in _NOT_OFFERED:
                 raise
             copied = self.unfinished()  # there is room for two, or the new one could not have been written
-            shutil.copy2(self.path, copied)
+            shutil.copyfile(self.path, copied)
+            with contextlib.suppress(OSError):  # without its time it is known by its content
+                shutil.copystat(self.path, copied)
             sync_file(copied)
             copied.rename(kept)
         durable.sync_folder(self.folder)
@@ -192,18 +198,33 @@ class CheckpointTarget(Target):
         # The index last: without it there is no checkpoint.
         for file in sorted(manifest.files, key=lambda file: file.name == ".index"):
             place_of(written, file).rename(place_of(final, file))
-        remove(written.parent)
         durable.sync_folder(self.path.parent)
         self._write_state([final, *(each.path for each in saves.generations(self.path) if each.path != final)])
         return final
 
+    def discard(self, written: Path) -> None:
+        remove(written.parent)
+
+    def clean(self) -> list[Path]:
+        """Also data whose index is gone, or never came."""
+        if not self._alone:
+            return super().clean()
+        ours = [int(entry.stem) for entry in self.folder.glob("*.json") if entry.stem.isdigit()]
+        numbered = (self.path.with_name(f"{self.path.name}-{number}") for number in ours)
+        without_index = [data for prefix in numbered if not _index(prefix).exists() for data in _data_files(prefix)]
+        for data in without_index:
+            remove(data)
+        return super().clean() + without_index
+
     def prune(self, keep: int) -> None:
-        self._write_state([generation.path for generation in saves.generations(self.path)[: max(keep, 1)]])
+        kept = [generation.path for generation in saves.generations(self.path)[: max(keep, 1)]]
+        if kept:
+            self._write_state(kept)
         super().prune(keep)
 
     def _remove_generation(self, generation: saves.Generation) -> None:
-        generation.path.with_name(generation.path.name + ".index").unlink(missing_ok=True)
-        for data in generation.path.parent.glob(f"{_literal(generation.path.name)}.data-*-of-*"):
+        _index(generation.path).unlink(missing_ok=True)
+        for data in _data_files(generation.path):
             data.unlink(missing_ok=True)
 
     def _write_state(self, newest_first: list[Path]) -> None:
@@ -259,6 +280,14 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _index(prefix: Path) -> Path:
+    return prefix.with_name(prefix.name + ".index")
+
+
+def _data_files(prefix: Path) -> list[Path]:
+    return list(prefix.parent.glob(f"{_literal(prefix.name)}.data-*-of-*"))
 
 
 def _literal(name: str) -> str:
