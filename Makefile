@@ -13,7 +13,10 @@ test: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	@# Two processes, for two cores: the tests of saving load TensorFlow, the others fork processes without it.
+	@$(BIN)/pytest tests/saving > $(VENV)/saving.log 2>&1 & saving=$$!; \
+	$(BIN)/pytest; others=$$?; wait $$saving; saving=$$?; \
+	echo 'pytest tests/saving'; cat $(VENV)/saving.log; exit $$((others || saving))
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
