@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).parent / "doctor"))
 from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
 
-def killed(directory: Path | str = "/work", detail: str | None = "model.keras", *marks: ProgressMark) -> Crash:
+def killed(directory: Path | str = "/job", detail: str | None = "model.keras", *marks: ProgressMark) -> Crash:
     """`detail`: what was being saved."""
     return Crash(
         outcome=Outcome(kind="signal", signal="SIGKILL"),
@@ -149,7 +149,7 @@ def test_a_program_that_ended_well_is_left_alone(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- what is said of it
 
 WHOLE = SaveState(
-    path="/work/model.keras",
+    path="/job/model.keras",
     generation=7,
     current=True,
     format="Keras archive",
@@ -157,42 +157,42 @@ WHOLE = SaveState(
     size=12 << 20,
     whole=True,
 )
-CUT = SaveState(path="/work/model.keras", current=True, size=0, whole=False, damage="it is empty: a save began")
+CUT = SaveState(path="/job/model.keras", current=True, size=0, whole=False, damage="it is empty: a save began")
 
 
 def said(saving: Saving, *marks: ProgressMark) -> list[str]:
-    return saving_in_words(replace(killed("/work", "model.keras", *marks), saving=saving))
+    return saving_in_words(replace(killed("/job", "model.keras", *marks), saving=saving))
 
 
 def test_which_one_is_safe() -> None:
-    assert said(Saving(path="/work/model.keras", kept=True, saves=(WHOLE,), unfinished=5)) == [
+    assert said(Saving(path="/job/model.keras", kept=True, saves=(WHOLE,), unfinished=5)) == [
         "was killed while saving model.keras: generation 7 is safe (12 MiB, saved 3 min before the end)",
         'faultlens.load("model.keras") takes it; the next faultlens.save removes what is left of this one',
     ]
-    older = replace(WHOLE, path="/work/.faultlens/model.keras/00000006.keras", generation=6, current=False)
-    assert said(Saving(path="/work/model.keras", kept=True, saves=(CUT, older)))[1:] == [
+    older = replace(WHOLE, path="/job/.faultlens/model.keras/00000006.keras", generation=6, current=False)
+    assert said(Saving(path="/job/model.keras", kept=True, saves=(CUT, older)))[1:] == [
         "generation 6 is safe (12 MiB, saved 3 min before the end)",
         'faultlens.load("model.keras") takes it',
     ]
 
 
 def test_what_is_lost() -> None:
-    assert said(Saving(path="/work/model.keras", saves=(CUT,))) == [
+    assert said(Saving(path="/job/model.keras", saves=(CUT,))) == [
         "was killed while saving model.keras, which is damaged now: it is empty: a save began",
         "what was saved as model.keras before, if anything was, is lost; faultlens.save would have kept it",
     ]
     before = ProgressMark(seconds=40, kind="saved", text="model.keras")
-    assert said(Saving(path="/work/model.keras", saves=(CUT,)), before)[1] == (
+    assert said(Saving(path="/job/model.keras", saves=(CUT,)), before)[1] == (
         "the save of 1 min before the end is lost; faultlens.save would have kept it"
     )
-    assert said(Saving(path="/work/model.keras")) == [
+    assert said(Saving(path="/job/model.keras")) == [
         "was killed while saving model.keras: nothing has been saved under this name before"
     ]
-    assert said(Saving(path="/work/model.keras", saves=(replace(WHOLE, generation=None),))) == [
+    assert said(Saving(path="/job/model.keras", saves=(replace(WHOLE, generation=None),))) == [
         "was killed while saving model.keras: model.keras is whole (12 MiB, saved 3 min before the end)"
     ]
-    unread = SaveState(path="/work/model.keras", current=True, damage="Permission denied")
-    assert "could not be told (Permission denied)" in said(Saving(path="/work/model.keras", saves=(unread,)))[0]
+    unread = SaveState(path="/job/model.keras", current=True, damage="Permission denied")
+    assert "could not be told (Permission denied)" in said(Saving(path="/job/model.keras", saves=(unread,)))[0]
 
 
 def test_every_report_tells_it() -> None:
@@ -237,7 +237,7 @@ def fixes(crash: Crash) -> list[str]:
 
 def test_advice_only_where_a_save_was_under_way() -> None:
     advice = 'save with faultlens.save(model, "model.keras")'
-    saving = Saving(path="/work/model.keras", saves=(CUT,))
+    saving = Saving(path="/job/model.keras", saves=(CUT,))
     assert advice in fixes(replace(killed(), saving=saving))
     assert advice not in fixes(replace(killed(detail=None)))
     assert advice not in fixes(replace(killed(), saving=replace(saving, kept=True)))
@@ -260,7 +260,7 @@ def test_a_file_that_may_not_grow() -> None:
         outcome=Outcome(kind="exception", exit_code=1),
         output=Output(stderr=text),
         limits={"RLIMIT_FSIZE": Limit(soft=1 << 20, hard=None)},
-        saving=Saving(path="/work/model.keras", saves=(CUT,)),
+        saving=Saving(path="/job/model.keras", saves=(CUT,)),
     )
     best = make_report(crash).diagnoses[0]
     assert best.cause == "file-size-limit" and "1 MiB (ulimit -f)" in best.title and best.confidence > 0.9
@@ -272,5 +272,5 @@ def test_a_file_that_may_not_grow() -> None:
 def test_a_lost_save_is_told_whoever_asked_for_the_end() -> None:
     ended = replace(killed(), outcome=Outcome(kind="signal", signal="SIGTERM"))
     assert not worth_telling(make_report(ended))
-    assert worth_telling(make_report(replace(ended, saving=Saving(path="/work/model.keras", saves=(CUT,)))))
-    assert not worth_telling(make_report(replace(ended, saving=Saving(path="/work/model.keras", saves=(WHOLE,)))))
+    assert worth_telling(make_report(replace(ended, saving=Saving(path="/job/model.keras", saves=(CUT,)))))
+    assert not worth_telling(make_report(replace(ended, saving=Saving(path="/job/model.keras", saves=(WHOLE,)))))

@@ -30,6 +30,16 @@ class Generation:
     manifest: Manifest | None = field(default=None, repr=False)
     current: bool = False  # it bears the name that it was saved to
 
+    @property
+    def time(self) -> float:
+        """When it was saved, in seconds since 1970."""
+        if self.manifest is not None:
+            return self.manifest.time
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
+
     def damages(self, deep: bool = True) -> list[Damage]:
         """Why it cannot be trusted; empty for a save that is whole. Raises OSError where it may not be read."""
         if self.manifest is not None:

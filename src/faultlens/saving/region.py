@@ -1,7 +1,7 @@
 """A file that is written and read past the page cache where that works, and parts of it that behave like whole files.
 
-Large blocks go to the disk by direct I/O: it takes a tenth of the processor's time (benchmarks/saving.py), leaves the
-cache to the training, and what is read back comes from the disk and not from memory."""
+Large blocks go to the disk by direct I/O: it takes little of the processor's time, leaves the cache to the training,
+and what is read back comes from the disk and not from memory."""
 
 from __future__ import annotations
 

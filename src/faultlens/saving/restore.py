@@ -55,7 +55,7 @@ def restore_latest(folder: str | os.PathLike[str], into: Any = None, **options: 
     """Load the newest whole save in a folder, whatever its name, into a model. None if there is none."""
     candidates = sorted(
         (each for target in targets_in(Path(os.path.realpath(folder))) for each in generations(target)),
-        key=_time_of,
+        key=lambda generation: generation.time,
         reverse=True,
     )
     passed_over: list[str] = []
@@ -122,15 +122,6 @@ def _format_of(generation: Generation) -> Format:
     if name.endswith(".keras"):
         return "keras"
     return "saved_model" if generation.path.is_dir() else "checkpoint"
-
-
-def _time_of(generation: Generation) -> float:
-    if generation.manifest is not None:
-        return generation.manifest.time
-    try:
-        return generation.path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _build_optimizer(model: Any) -> None:

@@ -60,7 +60,7 @@ class Series:
     def prune(self, keep: int, monitored: Monitored) -> None:
         """Leave `keep` names, the oldest go first: but never the newest, and never the one with the best value."""
         names = [(target, saves[0]) for target in self._targets() if (saves := generations(target))]
-        names.sort(key=lambda each: _time_of(each[1]), reverse=True)
+        names.sort(key=lambda each: each[1].time, reverse=True)
         best = _best([save for _, save in names], monitored)
         left = len(names)
         for target, save in reversed(names[1:]):
@@ -71,7 +71,7 @@ class Series:
     def _saves(self) -> list[Generation]:
         """The newest first."""
         found = [generation for target in self._targets() for generation in generations(target)]
-        return sorted(found, key=_time_of, reverse=True) if self.varies else found
+        return sorted(found, key=lambda generation: generation.time, reverse=True) if self.varies else found
 
     def _targets(self) -> Iterator[Path]:
         if not self.varies:
@@ -132,12 +132,3 @@ def _forget(target: Path) -> None:
     with Target(target).locked(WAIT):
         remove(target)
         remove(folder_of(target))
-
-
-def _time_of(generation: Generation) -> float:
-    if generation.manifest is not None:
-        return generation.manifest.time
-    try:
-        return generation.path.stat().st_mtime
-    except OSError:
-        return 0.0
