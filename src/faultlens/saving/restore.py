@@ -12,6 +12,7 @@ from faultlens.saved.generations import Generation, generations, newest_whole, t
 from faultlens.saved.manifest import Format
 from faultlens.saved.record import Damage
 from faultlens.saving.errors import SaveError
+from faultlens.saving.formats import by_ending
 from faultlens.saving.formats.base import is_keras_model
 from faultlens.saving.preflight import own_target
 
@@ -114,14 +115,7 @@ def in_words(damages: list[Damage]) -> str:
 def _format_of(generation: Generation) -> Format:
     if generation.manifest is not None:
         return generation.manifest.format
-    name = generation.path.name
-    if name.endswith(".weights.h5"):
-        return "weights"
-    if name.endswith((".h5", ".hdf5")):
-        return "hdf5"
-    if name.endswith(".keras"):
-        return "keras"
-    return "saved_model" if generation.path.is_dir() else "checkpoint"
+    return by_ending(generation.path) or ("saved_model" if generation.path.is_dir() else "checkpoint")
 
 
 def _build_optimizer(model: Any) -> None:

@@ -94,13 +94,11 @@ class Target:
     def _new_name(self, suffix: str = "") -> Path:
         return self.folder / f"{UNFINISHED}{socket.gethostname()}@{os.getpid()}@{time.monotonic_ns()}{suffix}"
 
-    def clean(self) -> list[Path]:
+    def clean(self) -> None:
         """Remove what interrupted saves left. Without a lock, what other writers may be at work on stays."""
-        unfinished = [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]
-        left = [entry for entry in unfinished if self._alone or _is_abandoned(entry.name)]
-        for entry in left:
-            remove(entry)
-        return left
+        for entry in [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]:
+            if self._alone or _is_abandoned(entry.name):
+                remove(entry)
 
     def discard(self, written: Path) -> None:
         """What was not published."""
@@ -205,16 +203,17 @@ class CheckpointTarget(Target):
     def discard(self, written: Path) -> None:
         remove(written.parent)
 
-    def clean(self) -> list[Path]:
+    def clean(self) -> None:
         """Also data whose index is gone, or never came."""
+        super().clean()
         if not self._alone:
-            return super().clean()
+            return
         ours = [int(entry.stem) for entry in self.folder.glob("*.json") if entry.stem.isdigit()]
         numbered = (self.path.with_name(f"{self.path.name}-{number}") for number in ours)
-        without_index = [data for prefix in numbered if not _index(prefix).exists() for data in _data_files(prefix)]
-        for data in without_index:
-            remove(data)
-        return super().clean() + without_index
+        for prefix in numbered:
+            if not _index(prefix).exists():
+                for data in _data_files(prefix):
+                    remove(data)
 
     def prune(self, keep: int) -> None:
         kept = [generation.path for generation in saves.generations(self.path)[: max(keep, 1)]]

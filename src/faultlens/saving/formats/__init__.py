@@ -9,6 +9,8 @@ from faultlens.saved.manifest import Format as FormatName
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, is_keras_model
 
+# The longer ones first.
+ENDINGS: dict[str, FormatName] = {".weights.h5": "weights", ".keras": "keras", ".h5": "hdf5", ".hdf5": "hdf5"}
 NAMES: tuple[FormatName, ...] = ("keras", "weights", "hdf5", "saved_model", "checkpoint")
 
 
@@ -45,11 +47,9 @@ def _of_keras(name: str, model: Any) -> Format:
 
 
 def _meant(subject: Any, path: Path) -> FormatName:
-    name = path.name
-    if name.endswith(".weights.h5"):
-        return "weights"
-    if name.endswith(".keras"):
-        return "keras"
-    if name.endswith((".h5", ".hdf5")):
-        return "hdf5"
-    return "saved_model" if is_keras_model(subject) or path.is_dir() else "checkpoint"
+    return by_ending(path) or ("saved_model" if is_keras_model(subject) or path.is_dir() else "checkpoint")
+
+
+def by_ending(path: Path) -> FormatName | None:
+    """The format that Keras would take a name for."""
+    return next((form for ending, form in ENDINGS.items() if path.name.endswith(ending)), None)
