@@ -31,7 +31,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultle
 
 # Editable, so that the tests see the sources.
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/capture/agent/*.[ch])
-	$(BIN)/pip install --quiet --editable '.[dev,tensorflow]'
+	$(BIN)/pip install --quiet --editable '.[data,dev,ray,tensorflow]'
 	touch $@
 
 clean:

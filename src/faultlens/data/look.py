@@ -1,0 +1,161 @@
+"""Collects what the check of one piece sees, bounded however bad the file is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from faultlens.safe_text import one_line
+from faultlens.scanned import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait
+
+MAX_FLAWS = 1000  # of one piece
+MAX_VALUES = 16  # of one trait
+MAX_PLACES = 20  # of one value
+MAX_LARGEST = 5
+MAX_NOTES = 20
+# What is merely unlike the rest, or still usable; everything else is an error.
+WARNINGS: frozenset[Kind] = frozenset(
+    {"differs", "duplicate", "garbage", "label", "not-finite", "oversized", "written"}
+)
+NOTES: frozenset[Kind] = frozenset({"unsupported"})
+
+Mark = Callable[[str], None]
+
+
+class Wanted(NamedTuple):
+    """What the user asked the formats for."""
+
+    pixels: bool = False  # decode images in full, and strictly
+    schema: dict[str, str] | None = None  # of a trait by its name: the value that it must have
+
+
+def nothing(_: str) -> None:
+    pass
+
+
+class Look:
+    def __init__(self, piece: Piece, wanted: Wanted, mark: Mark = nothing) -> None:
+        """`mark` is told what is looked at next, so that it is known if the reader dies of it."""
+        self.piece = piece
+        self.wanted = wanted
+        self.records = 0
+        self.bytes = 0
+        self.entered: int | None = None
+        self.left: int | None = None
+        self._mark = mark
+        self._skip = frozenset(piece.skip)
+        self._flaws: list[Flaw] = []
+        self._untold = 0
+        self._notes: list[str] = []
+        self._traits: dict[tuple[str, str], _Trait] = {}
+        self._sizes: dict[str, dict[int, int]] = {}
+        self._largest: dict[str, list[Place]] = {}
+
+    def at(self, item: str) -> bool:
+        """Before anything that native code reads: "member", "record 12". False: an earlier reader died of it."""
+        if item in self._skip:
+            return False
+        self._mark(item)
+        return True
+
+    def flaw(
+        self,
+        kind: Kind,
+        reason: str,
+        *,
+        record: int | None = None,
+        offset: int | None = None,
+        size: int | None = None,
+        member: str = "",
+        severity: Severity | None = None,
+    ) -> None:
+        if len(self._flaws) >= MAX_FLAWS:
+            self._untold += 1
+            return
+        place = Place(
+            path=self.piece.path,
+            record=record,
+            offset=offset,
+            size=size,
+            member=one_line(member, 200) if member else "",
+        )
+        self._flaws.append(
+            Flaw(kind=kind, severity=severity or severity_of(kind), place=place, reason=one_line(reason, 300))
+        )
+
+    def note(self, text: str) -> None:
+        """Worth knowing about the file, and nothing wrong."""
+        if len(self._notes) < MAX_NOTES and text not in self._notes:
+            self._notes.append(one_line(text, 300))
+
+    def trait(
+        self,
+        name: str,
+        value: str,
+        *,
+        count: int = 1,
+        record: int | None = None,
+        offset: int | None = None,
+        size: int | None = None,
+        member: str = "",
+        group: str = "",
+        share: float = 0.99,
+        kind: Kind = "differs",
+    ) -> None:
+        """A property that should be the same everywhere; which value is odd is known when all have been seen."""
+        key = (group, name)
+        if key not in self._traits:
+            self._traits[key] = _Trait(share, kind)
+        place = Place(path=self.piece.path, record=record, offset=offset, size=size, member=member)
+        self._traits[key].add(value, count, place)
+
+    def size_of_record(self, place: Place, group: str = "", count: int = 1) -> None:
+        """`place.size` bytes; `count` of about this size."""
+        size = place.size or 0
+        bits = self._sizes.setdefault(group, {})
+        bits[size.bit_length()] = bits.get(size.bit_length(), 0) + count
+        largest = self._largest.setdefault(group, [])
+        if len(largest) < MAX_LARGEST or size > (largest[-1].size or 0):
+            largest.append(place)
+            largest.sort(key=lambda each: -(each.size or 0))
+            del largest[MAX_LARGEST:]
+
+    def checked(self) -> Checked:
+        return Checked(
+            piece=self.piece,
+            flaws=tuple(self._flaws),
+            flaws_untold=self._untold,
+            records=self.records,
+            bytes=self.bytes,
+            entered=self.entered,
+            left=self.left,
+            traits=tuple(trait.record(group, name) for (group, name), trait in self._traits.items()),
+            sizes=self._sizes,
+            largest={group: tuple(places) for group, places in self._largest.items()},
+            notes=tuple(self._notes),
+        )
+
+
+class _Trait:
+    def __init__(self, share: float, kind: Kind) -> None:
+        self._share, self._kind = share, kind
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, list[Place]] = {}
+        self._varied = False
+
+    def add(self, value: str, count: int, place: Place) -> None:
+        if value not in self._counts and len(self._counts) >= MAX_VALUES:
+            self._varied = True
+            return
+        self._counts[value] = self._counts.get(value, 0) + count
+        places = self._places.setdefault(value, [])
+        if len(places) < MAX_PLACES:
+            places.append(place)
+
+    def record(self, group: str, name: str) -> Trait:
+        values = {value: Seen(count=count, places=tuple(self._places[value])) for value, count in self._counts.items()}
+        return Trait(name=name, group=group, share=self._share, kind=self._kind, values=values, varied=self._varied)
+
+
+def severity_of(kind: Kind) -> Severity:
+    return "warning" if kind in WARNINGS else "note" if kind in NOTES else "error"
