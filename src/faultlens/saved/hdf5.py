@@ -68,7 +68,7 @@ def damage(read: Read, size: int) -> str | None:
     end = block[first + 2 * width : first + 3 * width]
     if len(end) < width or end == bytes([UNDEFINED]) * width:
         return "has a header without an end: the save did not end"
-    needed = base + int.from_bytes(end, "little")
+    needed = int.from_bytes(end, "little")  # counted from the start of the file, unlike all other addresses
     if size < needed:
         return f"ends at byte {size}, its header says {needed}"
     # Base address, free space, end, driver, then the entry of the root group: its name, its place. Newer: its place.
