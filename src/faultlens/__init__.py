@@ -13,10 +13,10 @@ __all__ = ["SaveError", "install", "load", "restore_latest", "save"]
 
 def __getattr__(name: str) -> Any:
     """Saving needs NumPy, which the commands must not."""
-    if name == "keras":
+    if name in ("data", "keras"):
         import importlib
 
-        return importlib.import_module("faultlens.keras")
+        return importlib.import_module(f"faultlens.{name}")
     if name in ("SaveError", "load", "restore_latest", "save"):
         from faultlens import saving
 

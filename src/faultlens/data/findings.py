@@ -1,0 +1,76 @@
+"""What did a scan find, file by file, and is the file still the one that was scanned?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from faultlens.data.source import is_remote
+from faultlens.errors import FaultlensError
+from faultlens.scanned import Flaw, Identity, Scan, Scanned, Severity
+
+Given: TypeAlias = Scan | Iterable[Flaw] | str | os.PathLike[str]
+TFRECORD = "TFRecord"  # compressed: followed by GZIP or ZLIB in brackets
+_RANKS: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
+
+
+class Findings:
+    """Flaws of a severity or worse. Files are known by their absolute path."""
+
+    def __init__(self, given: Given, severity: Severity = "error") -> None:
+        scan = given if isinstance(given, Scan) else _scan(given)
+        self._files = {normal(file.path): file for file in scan.files}
+        self._flaws: dict[str, list[Flaw]] = {}
+        for flaw in scan.flaws:
+            if _RANKS[flaw.severity] >= _RANKS[severity]:
+                self._flaws.setdefault(normal(flaw.place.path), []).append(flaw)
+        untold = [path for path, file in self._files.items() if file.errors > len(self.told(path))]
+        for path in untold:
+            self._flaws.setdefault(path, [])
+        self.untold = frozenset(untold)  # files with errors that were counted only
+
+    def paths(self) -> list[str]:
+        return list(self._flaws)
+
+    def flaws(self, path: str) -> list[Flaw]:
+        return self._flaws.get(normal(path), [])
+
+    def file(self, path: str) -> Scanned | None:
+        return self._files.get(normal(path))
+
+    def told(self, path: str) -> list[Flaw]:
+        return [flaw for flaw in self.flaws(path) if flaw.severity == "error"]
+
+
+def normal(path: str) -> str:
+    path = path.removeprefix("file://")
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+def same(scanned: Identity, now: Identity) -> bool:
+    """Copies of a data set that keep sizes and times are as good as what was scanned."""
+    same_time = not (scanned.modified and now.modified) or scanned.modified == now.modified
+    same_tag = not (scanned.tag and now.tag) or scanned.tag == now.tag
+    return scanned.size == now.size and same_time and same_tag
+
+
+def changed(path: str) -> FaultlensError:
+    return FaultlensError(f"{path} changed since it was scanned.", "Scan it again.")
+
+
+def _scan(given: Iterable[Flaw] | str | os.PathLike[str]) -> Scan:
+    if not isinstance(given, (str, os.PathLike)):
+        return Scan(roots=(), flaws=tuple(given))
+    path = Path(given)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Scan)
+    except OSError as error:
+        raise FaultlensError(f"{path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FaultlensError(
+            f"{path} holds no findings: {error}.", "Write them with `faultlens scan PATH --json FILE`."
+        ) from error

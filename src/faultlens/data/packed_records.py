@@ -1,0 +1,53 @@
+"""How far can the records of a compressed TFRecord file be read?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from faultlens.data.feed import Bytes, PackedBytes
+from faultlens.data.source import Source
+
+BLOCK = 1 << 20
+_HEADER, _FRAME = 12, 16  # bytes before the data of a record, and around them
+
+
+class Tail(NamedTuple):
+    """The records behind the last gap."""
+
+    count: int
+    end: int  # of the last whole one
+    problem: str  # why the compressed data end there, if they should not
+    cut: bool  # the file ends too early, and what is there is sound
+
+
+def tail(source: Source, start: int) -> Tail:
+    """Lengths are believed: the scan has checked their checksums."""
+    stream = PackedBytes(source)
+    reader = Reader(stream)
+    count, position = 0, start
+    if reader.skip(start) == start:
+        while len(header := reader.read(_HEADER)) == _HEADER:
+            rest = int.from_bytes(header[:8], "little") + _FRAME - _HEADER
+            if reader.skip(rest) < rest:
+                break
+            count, position = count + 1, position + _HEADER + rest
+    return Tail(count, position, stream.problem, stream.problem.startswith("it ends"))
+
+
+class Reader:
+    """Reads and skips in bounded memory."""
+
+    def __init__(self, stream: Bytes) -> None:
+        self._stream = stream
+        self._block = memoryview(bytearray(BLOCK))
+
+    def read(self, size: int) -> bytes:
+        """Fewer bytes at the end; at most a block."""
+        count = self._stream.read_into(self._block[: min(size, BLOCK)])
+        return bytes(self._block[:count])
+
+    def skip(self, size: int) -> int:
+        left = size
+        while left and (count := self._stream.read_into(self._block[: min(left, BLOCK)])):
+            left -= count
+        return size - left
