@@ -1,0 +1,101 @@
+"""What did a decoder die of? A process that is held at its fatal signal becomes a stored report, and a few words.
+
+The same death again is known by its innermost frames, and not looked at twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.capture import inspection, unwind
+from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.death import Death
+from faultlens.capture.freeze import Freeze
+from faultlens.capture.graph_lines import with_graph_lines
+from faultlens.capture.isolated import IsolatedError, run_isolated
+from faultlens.capture.maps import locate, parse_maps
+from faultlens.capture.siginfo import parse
+from faultlens.capture.sources import own_source, with_sources
+from faultlens.crash import Crash, Output
+from faultlens.diagnosis import UNKNOWN
+from faultlens.environment.procfs import read_text
+from faultlens.errors import FaultlensError
+from faultlens.redaction import hide_values
+from faultlens.reporting import make_report
+from faultlens.store import folder
+
+MAX_LOOKS = 3  # by one process of the scan: they take seconds
+LOOK_SECONDS, LOOK_MEMORY = 25.0, 4 << 30
+GLANCE_SECONDS, GLANCE_MEMORY = 5.0, 1 << 30
+MAX_FRAMES = 64
+FRAMES_THAT_TELL = 12
+TAIL = 64 * 1024
+
+Signature = tuple[str, ...]
+
+
+class Told(NamedTuple):
+    words: str  # what follows "the decoder": "died by SIGSEGV in op DecodeImage: it read beyond its input"
+    report: str | None = None
+
+
+class Autopsies:
+    def __init__(self, area: SharedArea) -> None:
+        self._area = area
+        self._known: dict[Signature, Told] = {}
+        self._looks = 0
+
+    def of(self, death: Death) -> Told:
+        """Of a process that died, or (without a fault) that does not come back."""
+        signal = parse(death.faults[0].siginfo).name if death.faults else ""
+        signature: Signature = (signal,)
+        with contextlib.suppress(IsolatedError, OSError):
+            signature += run_isolated(GLANCE_SECONDS, GLANCE_MEMORY, _frames, death)
+        if told := self._known.get(signature):
+            return told
+        told = Told(f"died by {signal}" if signal else "")
+        if self._looks < MAX_LOOKS:
+            self._looks += 1
+            told = self._known[signature] = self._looked(death, told)
+        return told
+
+    def _looked(self, death: Death, told: Told) -> Told:
+        crash: Crash | None = None
+        for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
+            with contextlib.suppress(IsolatedError, OSError):
+                crash = run_isolated(
+                    LOOK_SECONDS, LOOK_MEMORY, inspection.inspect, death, "agent", True, None, with_stacks
+                )
+                break
+        crash = crash or inspection.outline(death, "agent")
+        stderr = hide_values(self._area.output_tail(death.pid, 2)[-TAIL:], os.environ)
+        crash = replace(crash, output=Output(stderr=stderr))
+        if crash.kernels:
+            seen = crash
+            crash = with_graph_lines(seen, self._area.notes(), lambda path: own_source(seen, path))
+        report = make_report(with_sources(crash))
+        first = next((each for each in report.diagnoses if each.cause != UNKNOWN), None)
+        op = (first and first.op) or next((each.op for each in crash.kernels if each.at_fault), None)
+        words = told.words + (f" in op {op}" if op else "") + (f": {first.title}" if first else "")
+        try:
+            return Told(words, folder.identity(folder.save(report)))
+        except FaultlensError:  # it cannot be kept; the scan goes on
+            return Told(words)
+
+
+def _frames(death: Death) -> Signature:
+    """The innermost places on the stack, without their names: those take a hundred times longer."""
+    pid = death.pid
+    thread, start = (death.faults[0].thread, death.faults[0].registers["rip"]) if death.faults else (pid, None)
+    with Freeze(pid):
+        mappings = parse_maps(read_text(f"/proc/{pid}/maps") or "")
+        addresses: list[int] = []
+        with contextlib.suppress(unwind.UnwindError):
+            addresses = unwind.addresses_of_thread(pid, thread, MAX_FRAMES)
+    if start in addresses:  # above it stand the frames of the agent's signal handler
+        addresses = addresses[addresses.index(start) :]
+    places = [locate(mappings, address) for address in addresses]
+    return tuple(f"{place.path}+{place.offset:x}" for place in places if place)[:FRAMES_THAT_TELL]

@@ -1,0 +1,151 @@
+"""Which items do a decoder harm? Hands them over in batches, and tells those that it refused, or that ended it.
+
+An item that ended a process which had seen others before is tried again, as the first of a new one: what was kept,
+leaked or destroyed by those before must not be laid on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from faultlens.data.decode.board import ITEMS, KINDS
+from faultlens.data.decode.sandbox import Decoding, End, Entry, Run, Sandbox
+from faultlens.data.formats.base import Item
+from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
+from faultlens.scanned import Kind, Place
+
+BATCH_BYTES = 32 << 20  # one larger item is a batch of its own
+MAX_ITEM = 1 << 30  # larger ones are not tried
+STARTS_IN_VAIN = 3
+NOT_ALONE = ", and not when it was tried first: an item before it may have caused that"
+SAME_ERRORS = 32  # of the first items: the function is not made for them
+# TensorFlow says which op of which device it was: of no use here.
+_NODE, _OP = re.compile(r"\{\{[^}]*\}\} ?"), re.compile(r" ?\[Op:\w+\].*$")
+_NUMBERS = re.compile(r"\d+")
+
+
+class Verdict(NamedTuple):
+    """About an item that is bad."""
+
+    place: Place
+    kind: Kind  # "decode", "deadly", "endless" or "greedy"
+    reason: str
+    report: str | None = None  # name of the stored report
+
+
+_Saying = tuple[int, Literal["decode", "greedy", "deadly"], str, str]  # item, kind, feature of the Example, words
+
+
+class Decoder:
+    """For one process of a scan. Starts its own processes with the first item."""
+
+    def __init__(self, wishes: Decoding) -> None:
+        if wishes.using is not None and not re.fullmatch(r"[\w.]+:[\w.]+", wishes.using):
+            raise FaultlensError(f"{one_line(wishes.using, 100)!r} names no function.", "Say it as module:function.")
+        self.count = 0  # items that the decoder was tried with
+        self._using = wishes.using
+        self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
+        self._sandbox = Sandbox(wishes, self._data)
+        self._same: tuple[str, int] | None = ("", 0)  # the error of all items until now; None: there were others
+
+    def __enter__(self) -> Decoder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sandbox.close()
+        os.close(self._data)
+
+    def tried(self, items: Iterable[Item]) -> Iterator[Verdict]:
+        """The bad ones, in order."""
+        places: list[Place] = []
+        entries: list[Entry] = []
+        end = 0
+        for item in items:
+            if len(item.data) > MAX_ITEM or (self._using is None and item.what == "line"):
+                continue
+            if entries and (len(entries) == ITEMS or end + len(item.data) > BATCH_BYTES):
+                yield from self._through(places, entries)
+                places, entries, end = [], [], 0
+            self._write(item.data, end)
+            places.append(item.place)
+            entries.append((end, len(item.data), KINDS.index(item.what)))
+            end += len(item.data)
+        if entries:
+            yield from self._through(places, entries)
+
+    def _write(self, data: bytes, offset: int) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._data, view, offset)
+            view, offset = view[written:], offset + written
+
+    def _through(self, places: list[Place], entries: list[Entry]) -> Iterator[Verdict]:
+        first = in_vain = 0
+        suspect: End | None = None  # how a process ended at the item that is `first` now
+        while first < len(entries):
+            run = self._sandbox.run(entries, first)
+            self.count += run.tried
+            if run.end and run.at is None:  # something before the batch has ended it
+                in_vain += 1
+                if in_vain == STARTS_IN_VAIN:
+                    raise FaultlensError(
+                        f"{one_line(run.end.reason, 300)}, again and again, before any item was tried."
+                    )
+                continue
+            in_vain = 0
+            refused = {index: verdict for index, verdict in _refused(run, places) if index >= first}
+            culprit = run.at if run.end and run.at not in refused else None
+            stop = len(entries) if run.end is None or run.at is None else run.at + (culprit is None)
+            for index in range(first, stop):
+                verdict = refused.get(index)
+                if verdict is None and index == first and suspect and suspect.kind == "deadly":
+                    verdict = Verdict(places[index], suspect.kind, suspect.reason + NOT_ALONE, suspect.report)
+                self._learn(verdict)
+                if verdict is not None:
+                    yield verdict
+            first, suspect = stop, None
+            if culprit is not None and run.end is not None:
+                if run.first:
+                    yield Verdict(places[culprit], *run.end)
+                    first = culprit + 1
+                else:
+                    suspect = run.end
+                    self.count -= run.tried > 0  # it is tried once more
+        os.ftruncate(self._data, 0)
+
+    def _learn(self, verdict: Verdict | None) -> None:
+        """A function that all of the first items make fail in the same way is not made for them."""
+        if self._using is None or self._same is None:
+            return
+        error = _NUMBERS.sub("", verdict.reason) if verdict and verdict.kind == "decode" else None
+        known, times = self._same
+        if error is None or error != (known or error):
+            self._same = None
+            return
+        self._same = error, times + 1
+        if verdict and times + 1 == SAME_ERRORS:
+            raise FaultlensError(
+                f"Every one of the first {SAME_ERRORS} items made {self._using} fail: {verdict.reason}",
+                "It is called with one item, a scalar tensor of bytes, as `dataset.map` would call it.",
+            )
+
+
+def _refused(run: Run, places: list[Place]) -> Iterator[tuple[int, Verdict]]:
+    """What the process said. It may have been taken over by what it read: only what makes sense is believed."""
+    for line in run.said:
+        try:
+            index, kind, feature, words = msgspec.json.decode(line, type=_Saying)
+        except (msgspec.MsgspecError, ValueError):
+            continue
+        if 0 <= index < len(places):
+            place = replace(places[index], member=one_line(feature, 200)) if feature else places[index]
+            reason = one_line(_OP.sub("", _NODE.sub("", words)), 300)
+            if kind == "deadly":
+                reason = f"the decoder harmed the process it ran in: {reason}"
+            yield index, Verdict(place, kind, reason)

@@ -1,0 +1,243 @@
+"""Where a decoder runs: a process that is watched, and ended when it takes too long or too much.
+
+How it ended is told together with the item it was at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from faultlens.capture import launch
+from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.death import Death
+from faultlens.capture.siginfo import signal_name
+from faultlens.data.decode import board as layout
+from faultlens.data.decode.autopsy import Autopsies, Told
+from faultlens.data.decode.family import below
+from faultlens.data.decode.link import ENDING_SECONDS, IMPORT_SECONDS, GoneError, Link
+from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
+from faultlens.scanned import Kind
+from faultlens.sizes import in_words
+
+POLL_S, FAMILY_POLL_S = 0.05, 0.1
+MAX_PROCESSES = 64
+SETTINGS = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "CUDA_VISIBLE_DEVICES": "-1",  # a training may be using them
+}
+NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_ONLY_THIS")
+
+Entry = tuple[int, int, int]  # as board.ENTRY
+
+
+class Decoding(NamedTuple):
+    """What the user asked for."""
+
+    python: str  # of the user's programs; has TensorFlow
+    using: str | None = None  # "module:function": instead of TensorFlow's decoders
+    folder: str = "."  # where the module is looked for
+    seconds: float = 20.0  # for one item
+    memory: int = 2 << 30  # bytes that an item may add
+
+
+class End(NamedTuple):
+    """Of a decoder's process."""
+
+    kind: Kind
+    reason: str
+    report: str | None = None
+
+
+class Run(NamedTuple):
+    """How far a process came with a batch."""
+
+    said: list[bytes]
+    tried: int  # items that the decoder was called with
+    end: End | None  # None: it came through all of them
+    at: int | None  # the item that it ended at; None: at none
+    first: bool  # this item was the first that the process had ever seen
+
+
+class Sandbox:
+    def __init__(self, wishes: Decoding, data: int) -> None:
+        """`data`: the file that items are written to."""
+        self._wishes, self._data = wishes, data
+        self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
+        self._area = SharedArea() if launch.agent_problem(wishes.python) is None else None
+        self._autopsies = Autopsies(self._area) if self._area else None
+        self._link: Link | None = None
+        self._child = 0
+        self._passed = 0  # items that this process has come through
+        self._told: Told | None = None  # of its death
+        self._rest = 0  # bytes that it took before the first item
+        self._next_weighing = 0.0
+
+    def close(self) -> None:
+        if self._link:
+            self._link.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, entries: Sequence[Entry], first: int) -> Run:
+        """Tries the items of a batch from this one on."""
+        link = self._ready()
+        board, words = link.board, link.board.words
+        for index in range(first, len(entries)):
+            board.put(index, *entries[index])
+        words[layout.FIRST], words[layout.COUNT] = first, len(entries)
+        words[layout.AT] = words[layout.SAID] = words[layout.TRIED] = 0
+        words[layout.BATCH] += 1
+        link.go()
+        size = sum(entry[1] for entry in entries)
+        try:
+            end = self._watch(link, size)
+        except GoneError:
+            end = End("deadly", "the process above the decoder died with it")
+        at = words[layout.AT] - 1 if end and words[layout.AT] else None
+        reached = len(entries) if end is None else first if at is None else at
+        self._passed += reached - first
+        run = Run(board.said(), words[layout.TRIED], end, at, self._passed == 0)
+        if self._child and end is not None:  # nobody has told of its end
+            self._drop()
+        elif end is None and time.monotonic() > self._next_weighing:
+            self._next_weighing = time.monotonic() + FAMILY_POLL_S
+            if below(link.pid).resident - self._rest > self._wishes.memory // 2:
+                self.renew()  # what it keeps must not be laid on an item to come
+        return run
+
+    def renew(self) -> None:
+        """The next item is the first of a new process."""
+        if self._child and self._link:
+            try:
+                self._kill(self._link)
+            except GoneError:
+                self._drop()
+
+    # --------------------------------------------------------------------------------------- watching
+
+    def _watch(self, link: Link, size: int) -> End | None:
+        words, wishes = link.board.words, self._wishes
+        at, since = words[layout.AT], time.monotonic()
+        next_look, resident = since + FAMILY_POLL_S, 0
+        while words[layout.DONE] != words[layout.BATCH]:
+            if (status := self._status(link)) is not None:
+                return self._ended(status, resident)
+            now = time.monotonic()
+            if words[layout.AT] != at:
+                at, since = words[layout.AT], now
+            elif now - since > wishes.seconds:
+                return self._endless(link)
+            if now > next_look:
+                next_look = now + FAMILY_POLL_S
+                processes, resident = below(link.pid)
+                if resident > self._rest + size + wishes.memory:
+                    self._kill(link)
+                    return End("greedy", f"the decoder took more than {in_words(wishes.memory)} of memory")
+                if processes > MAX_PROCESSES:
+                    self._kill(link)
+                    return End("greedy", f"the decoder started more than {MAX_PROCESSES} processes")
+        return None
+
+    def _status(self, link: Link, seconds: float = POLL_S) -> int | None:
+        """With which the process has ended."""
+        for slot in list(self._area.waiting()) if self._area else ():
+            assert self._area is not None and self._autopsies is not None
+            death = self._area.accept(slot)
+            try:
+                if death.pid == self._child:  # what the decoder itself started may die
+                    self._told = self._autopsies.of(death)
+            finally:
+                self._area.release(slot)
+        answer = link.answer(seconds)
+        if answer is None:
+            return None
+        self._child = 0
+        return int(answer["status"])
+
+    def _ended(self, status: int, resident: int) -> End:
+        if not os.WIFSIGNALED(status):
+            return End("deadly", f"the decoder ended its process with exit status {os.waitstatus_to_exitcode(status)}")
+        name = signal_name(os.WTERMSIG(status))
+        if name == "SIGKILL" and resident - self._rest > self._wishes.memory // 2:
+            return End("greedy", "the decoder was killed, most likely for the memory that it took")
+        told = self._told or Told(f"died by {name}")
+        return End("deadly", f"the decoder {told.words}", told.report)
+
+    def _endless(self, link: Link) -> End:
+        told = Told("")
+        if self._autopsies and self._passed == 0:
+            told = self._autopsies.of(Death(self._child))
+        self._kill(link)
+        return End(
+            "endless", f"the decoder did not come back within {self._wishes.seconds:g} s{told.words}", told.report
+        )
+
+    # ---------------------------------------------------------------------------------- its processes
+
+    def _ready(self) -> Link:
+        """With a process that waits for items."""
+        for _ in range(3):
+            try:
+                if self._link is None:
+                    self._link = self._connected()
+                if self._child:
+                    self._status(self._link, 0.0)  # it may have died meanwhile
+                if not self._child:
+                    self._fork(self._link)
+                return self._link
+            except GoneError:
+                self._drop()
+        raise FaultlensError("The decoder's process does not stay alive.", "Try again.")
+
+    def _connected(self) -> Link:
+        wishes = self._wishes
+        work = str(self._folder / "work")
+        variables = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
+        variables |= {**SETTINGS, "TMPDIR": work}
+        if self._area:
+            variables = launch.agent_environment(variables, self._area.path, True)
+        request = {"using": wishes.using, "modules": os.path.abspath(wishes.folder), "folder": work}
+        return Link(wishes.python, request, self._data, variables)
+
+    def _fork(self, link: Link) -> None:
+        words = link.board.words
+        self._child, self._passed, self._told = link.fork(), 0, None
+        deadline = time.monotonic() + IMPORT_SECONDS
+        while not words[layout.READY]:
+            if (status := self._status(link)) is not None:
+                raise self._unusable(self._ended(status, 0).reason)
+            if time.monotonic() > deadline:
+                raise self._unusable(f"it was not ready after {IMPORT_SECONDS:g} s")
+        if words[layout.READY] == layout.FAILED:
+            raise self._unusable(b" ".join(link.board.said()[:1]).decode("utf-8", "replace"))
+        self._rest = below(link.pid).resident
+
+    def _unusable(self, why: str) -> FaultlensError:
+        self.renew()
+        using = self._wishes.using
+        if using is None:
+            return FaultlensError(f"The decoders of TensorFlow cannot be used: {one_line(why, 300)}.")
+        advice = f"Try: {self._wishes.python} -c 'import {using.partition(':')[0]}'"
+        return FaultlensError(f"{using} cannot be used: {one_line(why, 300)}.", advice)
+
+    def _kill(self, link: Link) -> None:
+        """The server ends what the process has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGKILL)  # its number is nobody else's until the server tells of its end
+        deadline = time.monotonic() + ENDING_SECONDS
+        while self._child and self._status(link) is None:
+            if time.monotonic() > deadline:
+                raise GoneError
+
+    def _drop(self) -> None:
+        if self._link:
+            self._link.close()
+        self._link, self._child = None, 0
