@@ -1,0 +1,49 @@
+"""What a format says about bytes, for the tests of formats."""
+
+from __future__ import annotations
+
+from faultlens.data.formats.base import Format, Item
+from faultlens.data.look import Look, Wanted
+from faultlens.data.source import MemorySource
+from faultlens.scanned import Checked, Flaw, Identity, Piece
+
+
+def piece_of(format: Format, data: bytes, name: str) -> Piece:
+    return Piece(path=name, format=format.name, start=0, end=len(data), identity=Identity(size=len(data)))
+
+
+def checked(format: Format, data: bytes, name: str = "") -> Checked:
+    name = name or f"folder/data{format.suffixes[0]}"
+    piece = piece_of(format, data, name)
+    look = Look(piece, Wanted())
+    format.check(MemorySource(name, data), piece, look)
+    return look.checked()
+
+
+def flaws(format: Format, data: bytes, name: str = "") -> tuple[Flaw, ...]:
+    return checked(format, data, name).flaws
+
+
+def kinds(format: Format, data: bytes, name: str = "") -> list[str]:
+    return [flaw.kind for flaw in flaws(format, data, name)]
+
+
+def items(format: Format, data: bytes, name: str = "") -> list[Item]:
+    name = name or f"folder/data{format.suffixes[0]}"
+    return list(format.items(MemorySource(name, data), piece_of(format, data, name)))
+
+
+def unnoticed_cuts(format: Format, data: bytes, name: str = "", step: int = 1) -> list[int]:
+    """Lengths to which the file can be cut without a word."""
+    return [size for size in range(0, len(data), step) if not flaws(format, data[:size], name)]
+
+
+def unnoticed_flips(format: Format, data: bytes, start: int, end: int, name: str = "") -> list[int]:
+    """Bytes that can be changed without a word."""
+    missed = []
+    for position in range(start, end):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x55
+        if not flaws(format, bytes(damaged), name):
+            missed.append(position)
+    return missed
