@@ -15,6 +15,7 @@ import pytest
 
 import faultlens.data
 from faultlens.data.findings import Findings
+from faultlens.data.quarantine import quarantine
 from faultlens.errors import FaultlensError
 from faultlens.saved.crc32c import crc32c, masked
 from faultlens.scanned import Flaw, Identity, Kind, Place, Scan, Scanned, Severity
@@ -212,6 +213,25 @@ def test_compressed_data_that_end_early_are_read_up_to_there(tmp_path: Path) -> 
     path.write_bytes(damaged)
     with pytest.raises(FaultlensError, match="--quarantine"):
         faultlens.data.skip_bad(dataset, [flaw])
+
+
+def test_what_the_scan_tells_of_damaged_packing_has_no_offset(tmp_path: Path) -> None:
+    path, records = tmp_path / "a.gz", [os.urandom(500) for _ in range(8)]
+    whole = gzip.compress(b"".join(map(frame, records)))
+    dataset = tf.data.TFRecordDataset(str(path), "GZIP")
+    for content, good in ((whole[: len(whole) * 2 // 3], records[:5]), (whole + b"garbage", records)):
+        path.write_bytes(content)
+        with pytest.raises(tf.errors.DataLossError):
+            read(dataset)
+        flaw = Flaw(kind="truncated", severity="error", place=Place(path=str(path)), reason="what follows is lost")
+        assert read(faultlens.data.skip_bad(dataset, [flaw])) == good
+
+
+@pytest.mark.parametrize("how", ["", "GZIP", "ZLIB"])
+def test_clean_copies_are_read_to_their_end(tmp_path: Path, how: str) -> None:
+    file = Written(tmp_path / "a.tfrecord", texts(30), [0, 9, 10, 29], how)
+    quarantine(scan_of(file), tmp_path / "clean", lambda _: None)
+    assert read(tf.data.TFRecordDataset(str(tmp_path / "clean" / "a.tfrecord"), how)) == file.good
 
 
 def test_more_flaws_than_are_listed(tmp_path: Path) -> None:

@@ -23,16 +23,21 @@ class Run(NamedTuple):
     """Whole records in a row."""
 
     start: int
-    count: int
+    records: int
 
 
-def gaps(flaws: Iterable[Flaw]) -> list[Gap] | None:
-    """In order, each once; a flaw without a size reaches to the end. None: the file is bad as a whole."""
+def whole_file(flaws: Iterable[Flaw]) -> bool:
+    """Whether one of them has no place in the file."""
+    return any(flaw.place.offset is None for flaw in flaws)
+
+
+def gaps(flaws: Iterable[Flaw]) -> list[Gap]:
+    """In order, each once; a flaw without a size reaches to the end."""
     found: dict[int, Gap] = {}
     for flaw in flaws:
         place = flaw.place
         if place.offset is None:
-            return None
+            continue
         gap = Gap(place.offset, place.offset + place.size if place.size else END, place.record)
         known = found.get(gap.start)
         if known is None or known.end < gap.end:

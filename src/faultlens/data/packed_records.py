@@ -14,7 +14,7 @@ _HEADER, _FRAME = 12, 16  # bytes before the data of a record, and around them
 class Tail(NamedTuple):
     """The records behind the last gap."""
 
-    count: int
+    records: int
     end: int  # of the last whole one
     problem: str  # why the compressed data end there, if they should not
     cut: bool  # the file ends too early, and what is there is sound

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from faultlens.data.findings import TFRECORD, Findings, Given, changed, normal, same
-from faultlens.data.gaps import ALL, END, Run, gaps, runs
+from faultlens.data.gaps import ALL, END, Run, gaps, runs, whole_file
 from faultlens.data.packed_records import tail
 from faultlens.data.source import is_remote, opened
 from faultlens.errors import FaultlensError
@@ -70,7 +70,7 @@ def _good_records(dataset: Any, known: Findings) -> Any:
     table.append([Run(0, ALL)])  # every other file
     numbers = _table(tf, {name: bad.index(path) for name, path in spellings.items()}, default=len(bad))
     starts = tf.constant([run.start for each in table for run in each], tf.int64)
-    counts = tf.constant([run.count for each in table for run in each], tf.int64)
+    counts = tf.constant([run.records for each in table for run in each], tf.int64)
     ends = tf.constant(list(accumulate(map(len, table))), tf.int64)
     record = tf.TensorSpec([], tf.string)
 
@@ -115,7 +115,8 @@ def _runs(path: str, known: Findings, compressed: bool) -> list[Run]:
         raise FaultlensError(f"{path} has more bad records than the findings list.", "Leave it out.")
     size = _size_now(path, file.identity if file else None)
     bad = gaps(known.flaws(path))
-    if bad is None or not size:
+    # What is wrong with compressed data has no place in what is packed: see _ended.
+    if not size or (whole_file(known.flaws(path)) and not compressed):
         return []
     if not compressed and bad[-1].start >= size:
         raise changed(path)
@@ -128,10 +129,10 @@ def _runs(path: str, known: Findings, compressed: bool) -> list[Run]:
 def _ended(path: str, good: list[Run]) -> list[Run]:
     """What is compressed may end early: the last run gets its count, so that nobody reads on."""
     with opened(path) as source:
-        rest = tail(source, good[-1].start if good and good[-1].count == ALL else 0)
+        rest = tail(source, good[-1].start if good and good[-1].records == ALL else 0)
     if rest.problem and not rest.cut:
         raise FaultlensError(f"TensorFlow cannot read {path} up to what is bad: {rest.problem}.", CLEAN_COPY)
-    return [run if run.count != ALL else Run(run.start, rest.count) for run in good]
+    return [run if run.records != ALL else Run(run.start, rest.records) for run in good]
 
 
 def _size_now(path: str, scanned: Identity | None) -> int:
