@@ -1,4 +1,5 @@
-"""Builds the capture agent, a plain C library without Python inside, where a compiler is at hand."""
+"""Builds the capture agent and the walk over records, plain C libraries without Python inside, where a compiler is
+at hand."""
 
 import os
 
@@ -6,15 +7,15 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 
-class BuildAgent(build_ext):
-    """The agent is preloaded, not imported: its file name carries no Python version."""
+class BuildLibraries(build_ext):
+    """They are preloaded or opened, not imported: their file names carry no Python version."""
 
     def get_ext_filename(self, fullname: str) -> str:
         return os.path.join(*fullname.split(".")) + ".so"
 
 
 setup(
-    cmdclass={"build_ext": BuildAgent},
+    cmdclass={"build_ext": BuildLibraries},
     ext_modules=[
         Extension(
             "faultlens.capture.agent.libfaultlens_agent",
@@ -23,6 +24,13 @@ setup(
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over
-        )
+        ),
+        Extension(
+            "faultlens.data.native.libfaultlens_records",
+            sources=["src/faultlens/data/native/records.c"],
+            depends=[f"src/faultlens/data/native/{name}.h" for name in ("crc32c", "example", "records")],
+            extra_compile_args=["-std=gnu11", "-O3", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            optional=True,  # without a compiler Python does it, slowly
+        ),
     ],
 )

@@ -70,6 +70,7 @@ class Trait(Record, frozen=True):
     name: str  # in words that can follow "its": "length of the feature label"
     group: str = ""  # files that belong together
     share: float = 0.99  # of all that must agree before the others count as odd
+    usual: str = ""  # the only value that can be the rule; otherwise there is none
     kind: Kind = "differs"
     values: dict[str, Seen] = {}  # noqa: RUF012 (msgspec copies it)
     varied: bool = False  # too many values for a rule

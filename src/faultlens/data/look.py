@@ -100,22 +100,34 @@ class Look:
         member: str = "",
         group: str = "",
         share: float = 0.99,
+        usual: str = "",
         kind: Kind = "differs",
     ) -> None:
         """A property that should be the same everywhere; which value is odd is known when all have been seen."""
         key = (group, name)
         if key not in self._traits:
-            self._traits[key] = _Trait(share, kind)
+            self._traits[key] = _Trait(share, usual, kind)
         place = Place(path=self.piece.path, record=record, offset=offset, size=size, member=member)
         self._traits[key].add(value, count, place)
 
-    def size_of_record(self, place: Place, group: str = "", count: int = 1) -> None:
-        """`place.size` bytes; `count` of about this size."""
-        size = place.size or 0
-        bits = self._sizes.setdefault(group, {})
-        bits[size.bit_length()] = bits.get(size.bit_length(), 0) + count
+    def varied(self, name: str, group: str = "") -> None:
+        """A property that has too many values for a rule."""
+        if (group, name) not in self._traits:
+            self._traits[group, name] = _Trait(1.0, "", "differs")
+        self._traits[group, name].is_varied()
+
+    def size_of_record(self, place: Place, group: str = "") -> None:
+        self.sizes_seen((place.size or 0).bit_length(), 1, group)
+        self.largest_seen(place, group)
+
+    def sizes_seen(self, bits: int, count: int, group: str = "") -> None:
+        """So many records, of a size of so many bits."""
+        known = self._sizes.setdefault(group, {})
+        known[bits] = known.get(bits, 0) + count
+
+    def largest_seen(self, place: Place, group: str = "") -> None:
         largest = self._largest.setdefault(group, [])
-        if len(largest) < MAX_LARGEST or size > (largest[-1].size or 0):
+        if len(largest) < MAX_LARGEST or (place.size or 0) > (largest[-1].size or 0):
             largest.append(place)
             largest.sort(key=lambda each: -(each.size or 0))
             del largest[MAX_LARGEST:]
@@ -137,8 +149,8 @@ class Look:
 
 
 class _Trait:
-    def __init__(self, share: float, kind: Kind) -> None:
-        self._share, self._kind = share, kind
+    def __init__(self, share: float, usual: str, kind: Kind) -> None:
+        self._share, self._usual, self._kind = share, usual, kind
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[Place]] = {}
         self._varied = False
@@ -152,9 +164,20 @@ class _Trait:
         if len(places) < MAX_PLACES:
             places.append(place)
 
+    def is_varied(self) -> None:
+        self._varied = True
+
     def record(self, group: str, name: str) -> Trait:
         values = {value: Seen(count=count, places=tuple(self._places[value])) for value, count in self._counts.items()}
-        return Trait(name=name, group=group, share=self._share, kind=self._kind, values=values, varied=self._varied)
+        return Trait(
+            name=name,
+            group=group,
+            share=self._share,
+            usual=self._usual,
+            kind=self._kind,
+            values=values,
+            varied=self._varied,
+        )
 
 
 def severity_of(kind: Kind) -> Severity:

@@ -26,6 +26,7 @@ class Item(NamedTuple):
 class Format(ABC):
     name: ClassVar[str]  # "TFRecord"
     suffixes: ClassVar[tuple[str, ...]]  # in lower case, with the dot: names that claim to be such a file
+    by_name_only: ClassVar[bool] = False  # many other files begin the same way
     needs: ClassVar[tuple[str, ...]] = ()  # modules that are no part of faultlens; without them its files are left out
 
     @abstractmethod

@@ -1,0 +1,188 @@
+"""`faultlens scan`: what is corrupt, truncated, inconsistent or deadly in training data."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from faultlens.cli import output
+from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.data.decode import Decoding
+    from faultlens.data.scan import Engine, Progress
+    from faultlens.scanned import Scan
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+FINE, FINDINGS, CANNOT = 0, 1, 2
+TELL_S = 0.2
+
+DESCRIPTION = """\
+Find what is corrupt, truncated, inconsistent or deadly in training data: file, offset, record and reason. PATH is a
+file, a folder, a pattern, or an address that fsspec knows (s3://…, gs://…, https://…).
+
+Formats: TFRecord (plain, GZIP, ZLIB) with the Examples and images in it; JPEG, PNG, GIF, BMP, WebP; .npy, .npz; HDF5;
+Parquet, Arrow; CSV; tar (WebDataset), zip; .keras, checkpoints, .tflite.
+
+  faultlens scan data                         checksums, framing, structure: at the speed of the disk
+  faultlens scan data --pixels                and every image is decoded in full, strictly
+  faultlens scan data --decode                and TensorFlow decodes every record, in processes that may die of it
+  faultlens scan data --using train:parse     and your own map function does
+  faultlens scan data --quarantine clean      and clean copies of the bad files are written
+  faultlens scan data --resume                goes on after an interruption; only new and changed files are read
+
+Exit status: 0 nothing wrong, 1 findings, 2 something could not be looked at.
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "scan",
+        help="find what is bad in training data",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, folders or addresses of training data")
+    parser.add_argument(
+        "--pixels", action="store_true", help="decode images in full, strictly, with libjpeg-turbo, Pillow"
+    )
+    parser.add_argument("--decode", action="store_true", help="decode with TensorFlow, in processes that may die of it")
+    parser.add_argument(
+        "--using", metavar="MODULE:FUNCTION", help="decode with this function instead; implies --decode"
+    )
+    parser.add_argument("--schema", metavar="PATH", help="a JSON file that says what the data must be like")
+    parser.add_argument("--quarantine", metavar="DIR", help="write clean copies of files with errors there")
+    parser.add_argument("--resume", action="store_true", help="take over what an earlier scan of the same has found")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local", help="where the work is done")
+    parser.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster (default: as ray.init finds it)")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each CPU)")
+    parser.add_argument(
+        "--time-limit", type=_seconds, default=20.0, metavar="SECONDS", help="for decoding one item (default: 20)"
+    )
+    parser.add_argument(
+        "--memory-limit", type=_positive, default=2048, metavar="MIB", help="for decoding one item (default: 2048)"
+    )
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to decode with")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every finding, and notes")
+    parser.add_argument("--json", metavar="PATH", help="write what was found as JSON; - is standard output")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.data import schema
+    from faultlens.data.look import Wanted
+    from faultlens.data.pool import PATIENCE_S, Job
+    from faultlens.data.scan import Wishes, scan
+
+    decoding = _decoding(arguments)
+    patience = max(PATIENCE_S, 3 * arguments.time_limit)
+    wishes = Wishes(
+        job=Job(wanted=Wanted(pixels=arguments.pixels), decoding=decoding, patience=patience),
+        schema=schema.read(Path(arguments.schema)) if arguments.schema else None,
+        resume=arguments.resume,
+    )
+    if arguments.quarantine:
+        from faultlens.data.quarantine import check_folder
+
+        check_folder(Path(arguments.quarantine))
+    status = _Status()
+    try:
+        found = scan(arguments.paths, wishes, _engine(arguments), status.tell)
+        if arguments.quarantine:
+            from faultlens.data.quarantine import quarantine
+
+            quarantined = quarantine(found, Path(arguments.quarantine), status.tell)
+    except KeyboardInterrupt:
+        status.clear()
+        print("faultlens: Interrupted. The same command with --resume goes on from here.", file=sys.stderr)
+        raise
+    finally:
+        status.clear()
+    _show(found, arguments)
+    problems = list(found.problems)
+    if arguments.quarantine:
+        for line in quarantined.told():
+            print(line, file=sys.stderr if arguments.json == "-" else sys.stdout)
+        problems += quarantined.problems
+    sys.stdout.flush()
+    for problem in problems:
+        print(f"faultlens: {problem}", file=sys.stderr)
+    return FINDINGS if found.errors or found.warnings else CANNOT if problems else FINE
+
+
+def _show(found: Scan, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        import msgspec
+
+        from faultlens.reportfile import printable
+
+        data = msgspec.json.encode(printable(msgspec.to_builtins(found)))
+        output.write_bytes(msgspec.json.format(data, indent=1) + b"\n", arguments.json)
+    if arguments.json != "-":
+        from faultlens.report.scanned import render
+
+        render(found, console=output.console(sys.stdout), verbose=arguments.verbose, written=arguments.json)
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    if arguments.engine == "ray":
+        from faultlens.data.on_ray import RayEngine
+
+        return RayEngine(arguments.address)
+    from faultlens.data.scan import LocalEngine
+
+    return LocalEngine(arguments.workers)
+
+
+def _decoding(arguments: argparse.Namespace) -> Decoding | None:
+    if not (arguments.decode or arguments.using):
+        return None
+    if arguments.using and not all(part for part in arguments.using.partition(":")):
+        raise FaultlensError(f"{arguments.using} names no function.", "Write MODULE:FUNCTION, as in train:parse.")
+    from faultlens.data.decode import Decoding
+    from faultlens.doctor.interpreter import find_interpreter
+
+    python = find_interpreter(arguments.python, dict(os.environ)).executable
+    return Decoding(
+        python=python,
+        using=arguments.using,
+        folder=os.getcwd(),
+        seconds=arguments.time_limit,
+        memory=arguments.memory_limit << 20,
+    )
+
+
+class _Status(output.Status):
+    """Tells how far it is, a few times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = 0.0
+
+    def tell(self, what: str | Progress) -> None:
+        from faultlens.report.scanned import progress
+
+        if isinstance(what, str):
+            super().tell(what)
+        elif time.monotonic() - self._told > TELL_S:
+            self._told = time.monotonic()
+            super().tell(progress(*what))
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 10**6:
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
+    return value

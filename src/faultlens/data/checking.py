@@ -1,0 +1,121 @@
+"""Checks one piece of one file: the same code in a local worker and on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.data import formats, source
+from faultlens.data.decode import Decoder
+from faultlens.data.look import MAX_FLAWS, Look, Wanted, severity_of
+from faultlens.data.source import Source
+from faultlens.errors import FaultlensError
+from faultlens.safe_text import one_line
+from faultlens.scanned import Checked, Flaw, Identity, Piece, Place
+
+
+class Signs(NamedTuple):
+    """Signs of life."""
+
+    at: Callable[[str], None]  # what is looked at next
+    tick: Callable[[], None]  # bytes were read
+
+
+def check(piece: Piece, wanted: Wanted, signs: Signs, decoder: Decoder | None = None) -> Checked:
+    look = Look(piece, wanted, signs.at)
+    try:
+        with source.opened(piece.path) as opened:
+            before = opened.identity()
+            if before != piece.identity:
+                look.flaw("changed", _change(piece.identity, before))
+                return look.checked()
+            read = _Ticking(opened, signs.tick)
+            _check(read, piece, look)
+            checked = look.checked()
+            if decoder is not None:
+                signs.at("")
+                checked = _decoded(read, checked, decoder)
+            after = opened.identity()
+    except OSError as error:
+        look.flaw("unreadable", error.strerror or str(error) or type(error).__name__)
+        return look.checked()
+    if after != before:
+        return replace(checked, flaws=(*checked.flaws, _flaw(piece, _change(before, after))))
+    return checked
+
+
+def _check(opened: Source, piece: Piece, look: Look) -> None:
+    if not piece.identity.size:
+        look.flaw("empty", "it has no bytes")
+        return
+    kind = formats.named(piece.format)
+    try:
+        kind.check(opened, piece, look)
+    except ImportError as error:
+        look.flaw("unsupported", f"the Python of faultlens has no {error.name or 'module to read it'}")
+    except (OSError, FaultlensError):
+        raise
+    except MemoryError:
+        look.flaw("unsupported", "there was not enough memory to read it")
+    except Exception as error:  # a fault of ours must not end the scan, nor pass for health
+        look.flaw("unsupported", f"faultlens could not check it: {type(error).__name__}: {error}", severity="error")
+
+
+def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
+    """Only what was found whole is decoded."""
+    piece = checked.piece
+    if not piece.identity.size:
+        return checked
+    bad = {flaw.place.record for flaw in checked.flaws if flaw.severity == "error" and flaw.place.record is not None}
+    items = formats.named(piece.format).items(opened, piece)
+    flaws, untold, before = list(checked.flaws), checked.flaws_untold, decoder.count
+    for verdict in decoder.tried(item for item in items if item.place.record not in bad):
+        if len(flaws) < MAX_FLAWS:
+            flaws.append(
+                Flaw(
+                    kind=verdict.kind,
+                    severity=severity_of(verdict.kind),
+                    place=verdict.place,
+                    reason=one_line(verdict.reason, 300),
+                    report=verdict.report,
+                )
+            )
+        else:
+            untold += 1
+    return replace(checked, flaws=tuple(flaws), flaws_untold=untold, decoded=decoder.count - before)
+
+
+def _flaw(piece: Piece, reason: str) -> Flaw:
+    return Flaw(kind="changed", severity="error", place=Place(path=piece.path), reason=reason)
+
+
+def _change(before: Identity, after: Identity) -> str:
+    if before.inode != after.inode:
+        return "another file took its name while it was read"
+    if before.size != after.size:
+        return f"its size changed from {before.size:,} to {after.size:,} bytes while it was read"
+    return "it was written to while it was read"
+
+
+class _Ticking:
+    """Tells with every read that it is going on."""
+
+    def __init__(self, opened: Source, tick: Callable[[], None]) -> None:
+        self._opened, self._tick = opened, tick
+        self.path = opened.path
+
+    def identity(self) -> Identity:
+        return self._opened.identity()
+
+    def read(self, offset: int, size: int) -> bytes:
+        self._tick()
+        return self._opened.read(offset, size)
+
+    def read_into(self, offset: int, buffer: memoryview) -> int:
+        self._tick()
+        return self._opened.read_into(offset, buffer)
+
+    def file(self) -> BinaryIO:
+        return self._opened.file()

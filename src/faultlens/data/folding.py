@@ -1,0 +1,104 @@
+"""Puts the pieces of each file together again, and what was seen of all files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.data.look import MAX_LARGEST, MAX_PLACES, MAX_VALUES
+from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Seen, Trait
+
+MAX_KEPT = 100_000  # flaws of a scan; of more the number alone is kept
+
+
+class File(NamedTuple):
+    format: str
+    identity: Identity
+    records: int
+    notes: tuple[str, ...]
+
+
+def mended(pieces: Sequence[Checked]) -> tuple[int, Piece] | None:
+    """Each piece must begin where the one before it left off. One that does not mistook what lies inside of a record
+    for a record, and is checked again from there: its number, and what is to be checked."""
+    for number, (before, after) in enumerate(pairwise(pieces), 1):
+        if before.left is not None and after.entered != before.left:
+            end = max(after.piece.end, before.left)
+            return number, replace(after.piece, start=before.left, end=end, forced=True)
+    return None
+
+
+class Folded:
+    """Everything that was found in files that are finished."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, File] = {}
+        self.flaws: list[Flaw] = []
+        self.untold = self.records = self.bytes = self.decoded = 0
+        self.traits: dict[tuple[str, str], Trait] = {}
+        self.sizes: dict[str, dict[int, int]] = {}
+        self.largest: dict[str, list[Place]] = {}
+
+    def add(self, pieces: Sequence[Checked]) -> None:
+        """All of one file, in order."""
+        before = 0
+        notes: dict[str, None] = {}
+        changed = False
+        for checked in pieces:
+            for flaw in checked.flaws:
+                if flaw.kind != "changed" or not changed:
+                    self.add_flaw(replace(flaw, place=_later(flaw.place, before)))
+                changed = changed or flaw.kind == "changed"
+            self.untold += checked.flaws_untold
+            for trait in checked.traits:
+                self._add_trait(trait, before)
+            for group, sizes in checked.sizes.items():
+                known = self.sizes.setdefault(group, {})
+                for bits, count in sizes.items():
+                    known[bits] = known.get(bits, 0) + count
+            for group, places in checked.largest.items():
+                self._add_largest(group, (_later(place, before) for place in places))
+            notes.update(dict.fromkeys(checked.notes))
+            before += checked.records
+            self.bytes += checked.piece.end - checked.piece.start
+            self.decoded += checked.decoded
+        self.records += before
+        piece = pieces[0].piece
+        self.files[piece.path] = File(piece.format, piece.identity, before, tuple(notes))
+
+    def add_flaw(self, flaw: Flaw) -> None:
+        if len(self.flaws) < MAX_KEPT:
+            self.flaws.append(flaw)
+        else:
+            self.untold += 1
+
+    def _add_trait(self, trait: Trait, before: int) -> None:
+        key = (trait.group, trait.name)
+        known = self.traits.get(key)
+        values = dict(known.values) if known else {}
+        for value, seen in trait.values.items():
+            earlier = values.get(value, Seen(count=0))
+            places = (*earlier.places, *(_later(place, before) for place in seen.places))
+            values[value] = Seen(
+                count=earlier.count + seen.count, places=tuple(sorted(places, key=by_place)[:MAX_PLACES])
+            )
+        varied = trait.varied or (known is not None and known.varied) or len(values) > MAX_VALUES
+        self.traits[key] = replace(trait, values={} if varied else values, varied=varied)
+
+    def _add_largest(self, group: str, places: Iterable[Place]) -> None:
+        largest = self.largest.setdefault(group, [])
+        largest.extend(places)
+        largest.sort(key=lambda place: (-(place.size or 0), by_place(place)))
+        del largest[MAX_LARGEST:]
+
+
+def by_place(place: Place) -> tuple[str, int, int, str]:
+    return place.path, place.record or 0, place.offset or 0, place.member
+
+
+def _later(place: Place, before: int) -> Place:
+    """Its number in the file, and not in the piece."""
+    return replace(place, record=place.record + before) if before and place.record is not None else place

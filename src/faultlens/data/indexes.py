@@ -1,0 +1,79 @@
+"""Files that are shorter than what an index beside them says: shard lengths of TFDS, index files of DALI."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from faultlens.data.folding import File
+from faultlens.data.source import is_remote
+from faultlens.scanned import Flaw, Place
+
+MAX_INDEX = 64 << 20
+INFORMATION = "dataset_info.json"
+_SHARD = re.compile(r"-(?P<split>[A-Za-z0-9_]+)\.(?P<kind>\w+)-(?P<number>\d{5})-of-(?P<count>\d{5})$")
+
+
+def against_indexes(files: Mapping[str, File]) -> Iterator[Flaw]:
+    lengths: dict[str, dict[str, list[int]]] = {}
+    for path, file in files.items():
+        if is_remote(path) or not file.format.startswith("TFRecord"):
+            continue
+        folder = os.path.dirname(path)
+        if folder not in lengths:
+            lengths[folder] = _shard_lengths(Path(folder, INFORMATION))
+        yield from _against_shard_lengths(path, file, lengths[folder])
+        if file.format == "TFRecord":
+            yield from _against_offsets(path, file)
+
+
+def _shard_lengths(path: Path) -> dict[str, list[int]]:
+    """Of each split: how many records each shard has."""
+    try:
+        information: Any = json.loads(_text(path))
+        return {str(split["name"]): [int(each) for each in split["shardLengths"]] for split in information["splits"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _against_shard_lengths(path: str, file: File, lengths: dict[str, list[int]]) -> Iterator[Flaw]:
+    shard = _SHARD.search(path)
+    if shard is None or shard["split"] not in lengths:
+        return
+    known = lengths[shard["split"]]
+    number = int(shard["number"])
+    if int(shard["count"]) == len(known) and number < len(known) and known[number] != file.records:
+        kind = "short" if file.records < known[number] else "differs"
+        told = f"it has {file.records:,} records, and {INFORMATION} says {known[number]:,}"
+        yield Flaw(kind=kind, severity="error", place=Place(path=path), reason=told)  # type: ignore[arg-type]
+
+
+def _against_offsets(path: str, file: File) -> Iterator[Flaw]:
+    """A DALI index has one line for each record: offset and size."""
+    for index in (f"{path}.idx", f"{os.path.splitext(path)[0]}.idx"):
+        try:
+            lines = [tuple(map(int, line.split())) for line in _text(Path(index)).splitlines() if line.strip()]
+        except (OSError, ValueError):
+            continue
+        if not lines or any(len(line) != 2 for line in lines):
+            continue
+        end = max(offset + size for offset, size in lines)
+        if end > file.identity.size:
+            told = f"it has {file.identity.size:,} bytes, and its index {os.path.basename(index)} goes up to {end:,}"
+            yield Flaw(kind="short", severity="error", place=Place(path=path), reason=told)
+        elif len(lines) != file.records:
+            told = f"it has {file.records:,} records, and its index {os.path.basename(index)} has {len(lines):,}"
+            yield Flaw(kind="differs", severity="warning", place=Place(path=path), reason=told)
+        return
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MAX_INDEX + 1)
+    if len(data) > MAX_INDEX:
+        raise ValueError("too large for an index")
+    return data.decode()

@@ -1,0 +1,200 @@
+"""Scans data sets: plans the pieces, has them checked, puts the findings together."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from faultlens.data import plan
+from faultlens.data.duplicates import duplicates
+from faultlens.data.folding import Folded, by_place, mended
+from faultlens.data.indexes import against_indexes
+from faultlens.data.journal import Journal, default_place
+from faultlens.data.judging import judged
+from faultlens.data.pool import Job, Pool
+from faultlens.data.schema import Schema
+from faultlens.data.source import is_remote
+from faultlens.data.writers import writers, written
+from faultlens.errors import FaultlensError
+from faultlens.scanned import Checked, Flaw, Piece, Scan, Scanned
+
+ADVICE = "faultlens scan --help names the formats."
+
+
+class Engine(Protocol):
+    """What has pieces checked."""
+
+    name: str
+
+    def run(self, pieces: Iterator[Piece], job: Job) -> Iterator[Checked]: ...
+
+
+class LocalEngine:
+    name = "local"
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or len(os.sched_getaffinity(0))
+
+    def run(self, pieces: Iterator[Piece], job: Job) -> Iterator[Checked]:
+        with Pool(job, self.workers) as pool:
+            yield from pool.run(pieces)
+
+
+class Wishes(NamedTuple):
+    job: Job = Job()
+    schema: Schema | None = None
+    resume: bool = False
+    journal: Path | None = None
+    piece_size: int = plan.PIECE
+
+
+class Progress(NamedTuple):
+    files: int
+    all_files: int
+    bytes: int
+    all_bytes: int
+    flaws: int
+    seconds: float
+
+
+def scan(
+    roots: Sequence[str], wishes: Wishes, engine: Engine, tell: Callable[[str | Progress], None] = lambda _: None
+) -> Scan:
+    began = time.monotonic()
+    plan.check_roots(roots)
+    tell("looking for files")
+    found = list(plan.files(roots, wishes.piece_size))
+    known = [each for each in found if each.pieces]
+    unknown = [each.path for each in found if each.unknown]
+    if not known and not any(each.flaw for each in found):
+        what = roots[0] if len(roots) == 1 else "these paths"
+        raise FaultlensError(f"There is no file in a format that faultlens knows at {what}.", ADVICE)
+    named = set(roots)
+    problems = tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named)
+    job = wishes.job._replace(remote=any(is_remote(each.path) for each in known))
+    folded = Folded()
+    for each in found:
+        if each.flaw is not None:
+            folded.add_flaw(each.flaw)
+    who = writers() if any(not is_remote(each.path) for each in known) else {}
+    with Journal(wishes.journal or default_place(roots, job), wishes.resume) as journal:
+        resumed = _Run(known, job, engine, journal, folded, tell, began).all()
+    flaws = [
+        *folded.flaws,
+        *judged(folded, wishes.schema),
+        *duplicates(folded.files),
+        *against_indexes(folded.files),
+        *written(folded.files, who),
+    ]
+    flaws.sort(key=lambda flaw: (*by_place(flaw.place), flaw.kind, flaw.reason))
+    return Scan(
+        roots=tuple(roots),
+        flaws=tuple(flaws),
+        files=_with_findings(folded, flaws),
+        flaws_untold=folded.untold,
+        files_checked=len(folded.files),
+        files_passed_over=len(unknown),
+        records=folded.records,
+        bytes=folded.bytes,
+        decoded=folded.decoded,
+        seconds=time.monotonic() - began,
+        engine=engine.name,
+        resumed=resumed,
+        problems=problems,
+    )
+
+
+class _Run:
+    """Has all pieces checked, again where the pieces of a file do not fit together."""
+
+    def __init__(
+        self,
+        files: Sequence[plan.Found],
+        job: Job,
+        engine: Engine,
+        journal: Journal,
+        folded: Folded,
+        tell: Callable[[str | Progress], None],
+        began: float,
+    ) -> None:
+        self._job, self._engine, self._journal, self._folded = job, engine, journal, folded
+        self._tell, self._began = tell, began
+        self._files = len(files)
+        self._bytes = sum(piece.end - piece.start for file in files for piece in file.pieces)
+        self._open: dict[str, dict[int, Checked | None]] = {
+            file.path: dict.fromkeys(range(len(file.pieces))) for file in files
+        }
+        self._waiting = [(number, piece) for file in files for number, piece in enumerate(file.pieces)]
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._done = 0
+        self._resumed = 0
+
+    def all(self) -> int:
+        """How many pieces an earlier scan had checked."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for checked in self._engine.run(self._unknown(waiting), self._job):
+                self._journal.add(checked)
+                self._take(checked)
+        return self._resumed
+
+    def _unknown(self, waiting: list[tuple[int, Piece]]) -> Iterator[Piece]:
+        for number, piece in waiting:
+            self._numbers[piece.path, piece.start] = number
+            known = self._journal.known(piece)
+            if known is None:
+                yield piece
+            else:
+                self._resumed += 1
+                self._take(known)
+
+    def _take(self, checked: Checked) -> None:
+        path = checked.piece.path
+        number = self._numbers.pop((path, checked.piece.start))
+        pieces = self._open[path]
+        pieces[number] = checked
+        self._done += checked.piece.end - checked.piece.start
+        whole = [each for _, each in sorted(pieces.items()) if each is not None]
+        if len(whole) == len(pieces):
+            again = mended(whole)
+            if again is not None:
+                pieces[again[0]] = None
+                self._waiting.append(again)
+            else:
+                self._folded.add(whole)
+                del self._open[path]
+        self._tell(
+            Progress(
+                len(self._folded.files),
+                self._files,
+                self._done,
+                self._bytes,
+                len(self._folded.flaws),
+                time.monotonic() - self._began,
+            )
+        )
+
+
+def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
+    errors: dict[str, int] = {}
+    warnings: dict[str, int] = {}
+    for flaw in flaws:
+        counts = errors if flaw.severity == "error" else warnings
+        counts[flaw.place.path] = counts.get(flaw.place.path, 0) + 1
+    return tuple(
+        Scanned(
+            path=path,
+            format=file.format,
+            size=file.identity.size,
+            records=file.records,
+            identity=file.identity,
+            errors=errors.get(path, 0),
+            warnings=warnings.get(path, 0),
+            notes=file.notes,
+        )
+        for path, file in sorted(folded.files.items())
+        if path in errors or path in warnings or file.notes
+    )

@@ -1,0 +1,133 @@
+"""The process that checks pieces: `python -m faultlens.data.worker`. It may die of what it reads, and another goes on.
+
+Pieces come in on stdin, what was found goes out on a descriptor of its own; what is being looked at stands in shared
+memory, so that it is known when this process is not there any more to say it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import struct
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from faultlens.data.checking import Signs, check
+from faultlens.data.decode import Decoder, Decoding
+from faultlens.data.look import Wanted
+from faultlens.errors import FaultlensError
+from faultlens.remedy import confinement
+from faultlens.scanned import Checked, Piece
+
+MARK_SIZE = 4096
+_TICKS, _LENGTH = struct.Struct("<Q"), struct.Struct("<I")
+_TEXT = _TICKS.size + _LENGTH.size
+_FRAME = struct.Struct("<Q")
+MAX_MESSAGE = 1 << 30
+PR_SET_PDEATHSIG = 1
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What a worker is for."""
+
+    wanted: Wanted
+    decoding: Decoding | None
+    writable: list[str]
+    parent: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    checked: Checked | None = None
+    problem: str = ""  # nothing can be checked at all
+    advice: str = ""
+
+
+class Mark:
+    """Signs of life in shared memory: a counter, and what is being looked at."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, MARK_SIZE)
+        self._ticks = 0
+
+    def tick(self) -> None:
+        self._ticks += 1
+        _TICKS.pack_into(self._memory, 0, self._ticks)
+
+    def at(self, item: str) -> None:
+        text = item.encode("utf-8", "surrogateescape")[: MARK_SIZE - _TEXT]
+        _LENGTH.pack_into(self._memory, _TICKS.size, len(text))
+        self._memory[_TEXT : _TEXT + len(text)] = text
+        self.tick()
+
+    def read(self) -> tuple[int, str]:
+        (ticks,) = _TICKS.unpack_from(self._memory, 0)
+        (length,) = _LENGTH.unpack_from(self._memory, _TICKS.size)
+        text = self._memory[_TEXT : _TEXT + min(length, MARK_SIZE - _TEXT)]
+        return ticks, text.decode("utf-8", "surrogateescape")
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def send(file: BinaryIO, message: bytes) -> None:
+    file.write(_FRAME.pack(len(message)) + message)
+    file.flush()
+
+
+def receive(file: BinaryIO) -> bytes | None:
+    """None at the end."""
+    head = file.read(_FRAME.size)
+    if len(head) < _FRAME.size:
+        return None
+    (size,) = _FRAME.unpack(head)
+    if size > MAX_MESSAGE:
+        return None
+    message = file.read(size)
+    return message if len(message) == size else None
+
+
+def main() -> None:
+    answers, mark = os.fdopen(int(sys.argv[1]), "wb"), Mark(int(sys.argv[2]))
+    asked = sys.stdin.buffer
+    first = receive(asked)
+    if first is None:
+        return
+    task = msgspec.msgpack.decode(first, type=Task)
+    _settle(task)
+    signs = Signs(mark.at, mark.tick)
+    decoder = None
+    try:
+        if task.decoding is not None:
+            decoder = Decoder(task.decoding).__enter__()
+        while (message := receive(asked)) is not None:
+            piece = msgspec.msgpack.decode(message, type=Piece)
+            mark.at("")
+            answer = Answer(checked=check(piece, task.wanted, signs, decoder))
+            send(answers, msgspec.msgpack.encode(answer))
+    except FaultlensError as error:
+        send(answers, msgspec.msgpack.encode(Answer(problem=error.problem, advice=error.advice)))
+    finally:
+        if decoder is not None:
+            decoder.__exit__(None, None, None)
+
+
+def _settle(task: Task) -> None:
+    """Ends with its parent, prints nothing, writes nowhere else, and is the first to go when memory is short."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != task.parent:
+        os._exit(0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # our parent decides what an interruption means
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.environ["HDF5_PLUGIN_PRELOAD"] = "::"  # no code is loaded because a file asks for it
+    os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"
+    if task.writable and confinement.strength():
+        confinement.confine(task.writable)
+
+
+if __name__ == "__main__":
+    main()
