@@ -15,8 +15,8 @@ import zipfile
 import zlib
 
 import pytest
-from checked_bytes import checked, flaws, items, kinds, unnoticed_cuts, unnoticed_flips
 
+from checked_bytes import checked, flaws, items, kinds, unnoticed_cuts, unnoticed_flips
 from faultlens.data.formats import unpacking
 from faultlens.data.formats.tar_file import TarFile
 from faultlens.data.formats.zip_file import ZipFile

@@ -228,7 +228,7 @@ class _Finite:
         self.bad += bad
         self._seen += len(values)
 
-    def first_index(self) -> str:
+    def first_index(self) -> list[int]:
         return index_in(self._shape, self._first, self._fortran)
 
 
@@ -271,10 +271,10 @@ def not_finite(values: numpy.ndarray[Any, Any]) -> tuple[int, int]:
     return (bad, int(numpy.argmin(finite))) if bad else (0, 0)
 
 
-def index_in(shape: tuple[int, ...], flat: int, fortran: bool = False) -> str:
-    """ "[12, 0, 3]"."""
+def index_in(shape: tuple[int, ...], flat: int, fortran: bool = False) -> list[int]:
+    """Which element is counted by this number."""
     index = []
     for size in shape if fortran else reversed(shape):
         flat, remainder = divmod(flat, max(size, 1))
         index.append(remainder)
-    return str(index if fortran else index[::-1])
+    return index if fortran else index[::-1]
