@@ -20,7 +20,7 @@ from faultlens.capture.death import Death
 from faultlens.capture.siginfo import signal_name
 from faultlens.data.decode import board as layout
 from faultlens.data.decode.autopsy import Autopsies, Told
-from faultlens.data.decode.family import below
+from faultlens.data.decode.family import below, shared_out
 from faultlens.data.decode.link import ENDING_SECONDS, IMPORT_SECONDS, GoneError, Link
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
@@ -137,13 +137,15 @@ class Sandbox:
                 return self._endless(link)
             if now > next_look:
                 next_look = now + FAMILY_POLL_S
-                processes, resident = below(link.pid)
-                if resident > self._rest + size + wishes.memory:
-                    self._kill(link)
-                    return End("greedy", f"the decoder took more than {in_words(wishes.memory)} of memory")
-                if processes > MAX_PROCESSES:
+                family = below(link.pid)
+                resident = family.resident
+                if len(family.processes) > MAX_PROCESSES:
                     self._kill(link)
                     return End("greedy", f"the decoder started more than {MAX_PROCESSES} processes")
+                room = self._rest + size + wishes.memory
+                if resident > room and shared_out(family) > room:
+                    self._kill(link)
+                    return End("greedy", f"the decoder took more than {in_words(wishes.memory)} of memory")
         return None
 
     def _status(self, link: Link, seconds: float = POLL_S) -> int | None:
