@@ -7,13 +7,14 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.data.decode import Decoding
+    from faultlens.data.quarantine import Quarantined
     from faultlens.data.scan import Engine, Progress
     from faultlens.scanned import Scan
 
@@ -87,9 +88,7 @@ def handle(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
     )
     if arguments.quarantine:
-        from faultlens.data.quarantine import check_folder
-
-        check_folder(Path(arguments.quarantine))
+        _check_folder(Path(arguments.quarantine))
     status = _Status()
     try:
         found = scan(arguments.paths, wishes, _engine(arguments), status.tell)
@@ -104,15 +103,12 @@ def handle(arguments: argparse.Namespace) -> int:
     finally:
         status.clear()
     _show(found, arguments)
-    problems = list(found.problems)
     if arguments.quarantine:
-        for line in quarantined.told():
-            print(line, file=sys.stderr if arguments.json == "-" else sys.stdout)
-        problems += quarantined.problems
+        _tell_copies(quarantined, sys.stderr if arguments.json == "-" else sys.stdout)
     sys.stdout.flush()
-    for problem in problems:
+    for problem in found.problems:
         print(f"faultlens: {problem}", file=sys.stderr)
-    return FINDINGS if found.errors or found.warnings else CANNOT if problems else FINE
+    return FINDINGS if found.errors or found.warnings else CANNOT if found.problems else FINE
 
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:
@@ -127,6 +123,25 @@ def _show(found: Scan, arguments: argparse.Namespace) -> None:
         from faultlens.report.scanned import render
 
         render(found, console=output.console(sys.stdout), verbose=arguments.verbose, written=arguments.json)
+
+
+def _check_folder(folder: Path) -> None:
+    """What cannot be written is told before hours of reading."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FaultlensError(f"Cannot make the folder {folder}: {error.strerror}.", "Name another folder.") from error
+    if not os.access(folder, os.W_OK):
+        raise FaultlensError(f"{folder} cannot be written to.", "Name another folder.")
+
+
+def _tell_copies(done: Quarantined, stream: TextIO) -> None:
+    without = len(done.files) - done.copies
+    copies = "1 clean copy" if done.copies == 1 else f"{done.copies:,} clean copies"
+    told = f"{copies} in {done.folder}, listed in quarantine.json."
+    if without:
+        told += f" Nothing could be kept of {'1 file' if without == 1 else f'{without:,} files'}."
+    print(told, file=stream)
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:

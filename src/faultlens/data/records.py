@@ -75,8 +75,7 @@ class Records:
             if window.base >= self.state.limit:
                 return False
             if window.have:
-                zeros = not any(window.buffer[: window.have])
-                self._lost("trailing" if zeros else "truncated", _rest(window.have, zeros), window.have)
+                self._lost("truncated", f"the file ends {window.have} bytes behind the last whole record", window.have)
             return False
         length = self._length()
         missing = self._missing(length)
