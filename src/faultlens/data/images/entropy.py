@@ -18,18 +18,19 @@ _NO_RESTART = re.compile(rb"[^\xd0-\xd7\xff]")
 
 class Entropy(NamedTuple):
     end: int | None  # where the marker behind them begins; None: nowhere
-    restarts: bytes  # the second bytes of the restart markers
-    fill: bool  # a long run of 0xFF, as of erased memory
+    restarts: int = 0
+    in_order: bool = True
+    fill: bool = False  # a long run of 0xFF, as of erased memory
 
 
 def entropy(data: bytes, start: int) -> Entropy:
     numpy = _numpy()
     end, codes = _by_expressions(data, start) if numpy is None else _by_numpy(numpy, data, start)
-    return Entropy(end, codes.replace(b"\xff", b""), _LONG_FILL in codes)
-
-
-def in_order(restarts: bytes) -> bool:
-    return restarts == (_ORDER * (len(restarts) // len(_ORDER) + 1))[: len(restarts)]
+    if not codes:
+        return Entropy(end)
+    restarts = codes.replace(b"\xff", b"")
+    whole, more = divmod(len(restarts), len(_ORDER))
+    return Entropy(end, len(restarts), restarts == _ORDER * whole + _ORDER[:more], _LONG_FILL in codes)
 
 
 def _by_numpy(numpy: ModuleType, data: bytes, start: int) -> tuple[int | None, bytes]:
@@ -41,6 +42,8 @@ def _by_numpy(numpy: ModuleType, data: bytes, start: int) -> tuple[int | None, b
         markers = (chunk[:-1] == 0xFF) & (chunk[1:] != 0)
         first = int(markers.argmax())
         if markers[first]:
+            if _NO_RESTART.match(data, start + first + 1):
+                return start + first, codes
             where = markers.nonzero()[0]
             found = chunk[where + 1].tobytes()
             if end := _NO_RESTART.search(found):
