@@ -67,7 +67,7 @@ class Seen(Record, frozen=True):
 class Trait(Record, frozen=True):
     """A property that should be the same everywhere in a data set: the length of a feature, the shape of arrays."""
 
-    name: str  # in words that can follow "its": "length of the feature label"
+    name: str  # "number of values of the feature label"; of kind "label", what is wrong where it is not usual
     group: str = ""  # files that belong together
     share: float = 0.99  # of all that must agree before the others count as odd
     usual: str = ""  # the only value that can be the rule; otherwise there is none

@@ -1,4 +1,4 @@
-"""The C code that passes over records: it says what Python says, and stays inside of its buffer whatever it is given."""
+"""The C code that passes over records: it says what Python says, and stays inside of its buffer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import google_crc32c
 import pytest
-from tfrecords import example, file_of, sequence_example
 
 from faultlens.data import native
 from faultlens.data.native import NativeWalker, PythonWalker
 from faultlens.data.native.layout import StateC
+from tfrecords import example, file_of, sequence_example
 
 SOURCE = Path(native.__file__).parent
 needs_library = pytest.mark.skipif(not native.LIBRARY.exists(), reason="there was no C compiler at the installation")

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tfrecords import file_of, framed, scanned
 
 from faultlens.scanned import Flaw
+from tfrecords import file_of, framed, scanned
 
 SEED = random.Random(7)
 DATA = [SEED.randbytes(SEED.choice((0, 1, 11, 12, 200, 3000))) for _ in range(60)]

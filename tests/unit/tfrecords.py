@@ -12,6 +12,7 @@ from faultlens.data.folding import Folded, mended
 from faultlens.data.look import Wanted
 from faultlens.saved.crc32c import crc32c, masked
 
+PLAIN = Wanted()
 UNHEARD = Signs(lambda _: None, lambda: None)
 
 
@@ -67,7 +68,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def scanned(path: Path, data: bytes | None = None, piece_size: int = plan.PIECE, wanted: Wanted = Wanted()) -> Folded:
+def scanned(path: Path, data: bytes | None = None, piece_size: int = plan.PIECE, wanted: Wanted = PLAIN) -> Folded:
     """The file, checked in this process, piece by piece."""
     if data is not None:
         path.write_bytes(data)

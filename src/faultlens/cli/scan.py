@@ -122,7 +122,13 @@ def _show(found: Scan, arguments: argparse.Namespace) -> None:
     if arguments.json != "-":
         from faultlens.report.scanned import render
 
-        render(found, console=output.console(sys.stdout), verbose=arguments.verbose, written=arguments.json)
+        render(
+            found,
+            console=output.console(sys.stdout),
+            verbose=arguments.verbose,
+            written=arguments.json,
+            cleaned=bool(arguments.quarantine),
+        )
 
 
 def _check_folder(folder: Path) -> None:

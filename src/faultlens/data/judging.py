@@ -13,6 +13,7 @@ from faultlens.sizes import in_words
 ENOUGH_RECORDS, ENOUGH_FILES = 100, 3  # below, there is no rule that something could break
 FAR_LARGER, LARGE = 7, 1 << 20  # bits above the median (128 times), and bytes
 FEW = 0.01
+A_FEW, RARE = 3, 0.001  # odd ones; more of them are another kind of record, and no mistake
 FEATURE = "feature "
 
 
@@ -37,8 +38,8 @@ def _usual(trait: Trait) -> str | None:
     by_files = trait.share <= 0.5
     if total < (ENOUGH_FILES if by_files else ENOUGH_RECORDS) or (trait.usual and value != trait.usual):
         return None
-    agreed = seen.count > trait.share * total if by_files else seen.count >= trait.share * total
-    return value if agreed else None
+    odd = total - seen.count
+    return value if odd < (total / 2 if by_files else max(A_FEW, RARE * total) + 1) else None
 
 
 def _odd(trait: Trait, usual: str) -> Iterator[Flaw]:
@@ -46,8 +47,11 @@ def _odd(trait: Trait, usual: str) -> Iterator[Flaw]:
     rule = trait.values[usual].count
     for value, seen in sorted(trait.values.items()):
         if value != usual:
-            beside = f"in {rule:,} of {total:,} it is {usual}"
-            yield from _flaws(trait, seen, f"the {trait.name} is {value}; {beside}")
+            if trait.kind == "label":
+                reason = f"{trait.name}, unlike in {rule:,} of {total:,}"
+            else:
+                reason = f"the {trait.name} is {value}; in {rule:,} of {total:,} it is {usual}"
+            yield from _flaws(trait, seen, reason)
 
 
 def _against_schema(trait: Trait, expected: str) -> Iterator[Flaw]:

@@ -36,8 +36,9 @@ def work(batch: bytes, job: bytes) -> bytes:
 class RayEngine:
     name = "ray"
 
-    def __init__(self, address: str | None = None) -> None:
-        self._address = address
+    def __init__(self, address: str | None = None, pieces: int = TASK_PIECES) -> None:
+        """`pieces`: of one task, at most."""
+        self._address, self._pieces = address, pieces
 
     def run(self, pieces: Iterator[Piece], job: Job) -> Iterator[Checked]:
         ray = _ray()
@@ -48,7 +49,7 @@ class RayEngine:
                 raise FaultlensError(f"No Ray cluster can be reached: {error}.", "Name one with --address.") from error
         task = ray.remote(num_cpus=1, max_retries=MAX_TRIES)(work)
         told = msgspec.msgpack.encode(job)
-        batches, running = _batches(pieces), dict[Any, tuple[list[Piece], int]]()
+        batches, running = _batches(pieces, self._pieces), dict[Any, tuple[list[Piece], int]]()
         again: list[tuple[list[Piece], int]] = []
         while True:
             while len(running) < AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1):
@@ -73,13 +74,13 @@ class RayEngine:
                         again.append((batch, tries + 1))
 
 
-def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _batches(pieces: Iterator[Piece], most: int) -> Iterator[list[Piece]]:
     batch: list[Piece] = []
     size = 0
     for piece in pieces:
         batch.append(piece)
         size += piece.end - piece.start
-        if size >= TASK_BYTES or len(batch) >= TASK_PIECES:
+        if size >= TASK_BYTES or len(batch) >= most:
             yield batch
             batch, size = [], 0
     if batch:

@@ -46,13 +46,14 @@ class Job(NamedTuple):
     decoding: Decoding | None = None
     remote: bool = False  # the network is needed
     patience: float = PATIENCE_S
+    memory: int = 0  # bytes for each reader; 0: a share of what is there
 
 
 class Pool:
     def __init__(self, job: Job, count: int) -> None:
         self._job = job
         self._folder = tempfile.mkdtemp(prefix="faultlens-scan-")
-        self._memory = _memory_each(count)
+        self._memory = job.memory or _memory_each(count)
         self._workers: list[_Worker] = []
         self._count = count
         self._waiting: deque[Piece] = deque()  # taken back from a worker that died

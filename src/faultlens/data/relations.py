@@ -78,10 +78,10 @@ def _relations(
 ) -> Iterable[tuple[str, bool]]:
     if other.kind == "int64" and other.length == 1:
         lower = other.name.lower()
-        for word, measure in (("height", height), ("width", width), ("channel", channels)):
+        for word, measure in (("height", height), ("width", width), ("channels", channels)):
             if word in lower:
-                yield f"{other.name} beside {image}", other.first == measure
+                yield f"{other.name} is not the {word} of {image}", other.first == measure
     elif other.kind in ("int64", "float") and other.length >= WORTH_A_RULE:
-        yield f"number of values in {other.name}, one for each pixel of {image}", other.length == pixels
+        yield f"{other.name} has not one value for each pixel of {image}", other.length == pixels
     elif other.kind == "bytes" and other.length == 1 and other.size >= WORTH_A_RULE:
-        yield f"number of bytes in {other.name}, one for each pixel of {image}", other.size == pixels
+        yield f"{other.name} has not one byte for each pixel of {image}", other.size == pixels

@@ -19,8 +19,10 @@ _FILES_SHOWN, _FLAWS_SHOWN = 20, 5
 _LISTED = "findings.json"
 
 
-def render(found: Scan, *, console: Console, verbose: bool = False, written: str | None = None) -> None:
-    """`written`: the file that has all of it as JSON."""
+def render(
+    found: Scan, *, console: Console, verbose: bool = False, written: str | None = None, cleaned: bool = False
+) -> None:
+    """`written`: the file that has all of it as JSON; `cleaned`: there are clean copies already."""
     shown = [flaw for flaw in found.flaws if verbose or flaw.severity != "note"]
     by_file = [(path, list(flaws)) for path, flaws in groupby(shown, key=lambda flaw: flaw.place.path)]
     facts = {file.path: file for file in found.files}
@@ -37,7 +39,7 @@ def render(found: Scan, *, console: Console, verbose: bool = False, written: str
         for file in found.files:
             for note in file.notes:
                 _wrapped(console, words(f"{file.path}: {note}", QUIET))
-    for line in _closing(found, written):
+    for line in _closing(found, written, cleaned):
         _wrapped(console, line)
 
 
@@ -68,7 +70,7 @@ def _contents(records: int, bytes_in_it: int) -> str:
     return f"{count(records, 'record')}, {size(bytes_in_it)}" if records else size(bytes_in_it)
 
 
-def _closing(found: Scan, written: str | None) -> Iterator[Text]:
+def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
     told = [count(found.files_checked, "file")]
     told += [count(found.records, "record")] if found.records else []
     told += [size(found.bytes)]
@@ -90,7 +92,8 @@ def _closing(found: Scan, written: str | None) -> Iterator[Text]:
     if found.errors:
         where = written if written and written != "-" else _LISTED
         how = "" if written and written != "-" else f" (after `--json {_LISTED}`)"
-        yield words("`--quarantine DIR` writes clean copies without what is bad; the originals stay as they are.")
+        if not cleaned:
+            yield words("`--quarantine DIR` writes clean copies without what is bad; the originals stay as they are.")
         yield words(f'`faultlens.data.skip_bad(dataset, "{where}")` leaves it out of a tf.data pipeline{how}.')
 
 
