@@ -27,7 +27,7 @@ from faultlens.redaction import hide_values
 from faultlens.reporting import make_report
 from faultlens.store import folder
 
-MAX_LOOKS = 3  # by one process of the scan: they take seconds
+MAX_LOOKS = 12  # by one process of the scan: they take about a second
 LOOK_SECONDS, LOOK_MEMORY = 25.0, 4 << 30
 GLANCE_SECONDS, GLANCE_MEMORY = 5.0, 1 << 30
 MAX_FRAMES = 64
@@ -79,7 +79,8 @@ class Autopsies:
         report = make_report(with_sources(crash))
         first = next((each for each in report.diagnoses if each.cause != UNKNOWN), None)
         op = (first and first.op) or next((each.op for each in crash.kernels if each.at_fault), None)
-        words = told.words + (f" in op {op}" if op else "") + (f": {first.title}" if first else "")
+        title = f": {first.title}" if first else ""
+        words = told.words + (f" in op {op}" if op and op not in title else "") + title
         try:
             return Told(words, folder.identity(folder.save(report)))
         except FaultlensError:  # it cannot be kept; the scan goes on

@@ -22,7 +22,6 @@ from typing import Any
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 MAX_FILE = 2 << 30
 ENDING_S = 10.0
-MAX_TASKS, TASKS_PER_CPU = 128, 8  # processes and threads; TensorFlow has some for each CPU
 BROKEN = "it closed descriptors that are not its own"
 libc = ctypes.CDLL(None)
 
@@ -177,7 +176,7 @@ class Child:
             point_at(os.devnull, descriptor, flags)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
-        few.at_most(MAX_TASKS + TASKS_PER_CPU * (os.cpu_count() or 1))
+        few.at_most_some()
         confinement = beside("confinement", self.request["confinement"])
         if confinement.strength():
             confinement.confine([self.request["folder"]])
