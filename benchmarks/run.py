@@ -26,6 +26,7 @@ import losses
 import machine
 import needs
 import output
+import records
 import startup
 import supervisor
 import threads
@@ -53,6 +54,7 @@ BENCHMARKS = {
     "doctor": checkup.run,
     "losses": losses.run,
     "saving": saving.run,
+    "records": records.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
