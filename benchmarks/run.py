@@ -19,6 +19,7 @@ from pathlib import Path
 
 import checkup
 import core_file
+import corpus
 import death
 import diagnosis
 import kernels
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "losses": losses.run,
     "saving": saving.run,
     "records": records.run,
+    "corpus": corpus.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
