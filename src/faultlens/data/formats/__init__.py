@@ -1,13 +1,18 @@
-"""Which format a file is in. A format is one class in a module of this folder; this list is all that knows of it."""
+"""Which format a file is in. A format is one class in a module of this folder; this list is all that knows of it.
+
+Other packages add theirs as entry points of the group "faultlens.formats"."""
 
 from __future__ import annotations
 
 import importlib
+import re
 from functools import lru_cache
+from importlib import metadata
 from typing import NamedTuple
 
 from faultlens.data.formats.base import HEAD, Format
 
+GROUP = "faultlens.formats"
 # In this order they are asked.
 _CLASSES = (
     "tfrecord:TFRecord",
@@ -21,6 +26,7 @@ _CLASSES = (
     "arrow_file:ArrowFile",
     "csv_file:CsvFile",
     "tar_file:TarFile",
+    "tar_file:GzipTarFile",
     "saved_model:SavedModel",
     "zip_file:ZipFile",
 )
@@ -37,6 +43,8 @@ def formats() -> tuple[Format, ...]:
     for each in _CLASSES:
         module, _, name = each.partition(":")
         found.append(getattr(importlib.import_module(f"{__name__}.{module}"), name)())
+    for plugin in metadata.entry_points(group=GROUP):
+        found.append(plugin.load()())
     return tuple(found)
 
 
@@ -60,8 +68,6 @@ def format_of(path: str, head: bytes) -> Known | None:
 
 def _by_pattern(lower: str) -> Known | None:
     """Shards of TFRecord files often have no other name than "train-00003-of-00010"."""
-    import re
-
     return Known(named("TFRecord")) if re.search(r"-\d{5}-of-\d{5}$", lower) else None
 
 

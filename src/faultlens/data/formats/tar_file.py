@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
+from typing import ClassVar
 
 from faultlens.data.formats.archives import GZIP, check_inner, tar_stream
 from faultlens.data.formats.base import Format, Item
@@ -18,11 +19,12 @@ from faultlens.scanned import Piece, Place
 
 
 class TarFile(Format):
-    name = "tar archive"
-    suffixes = (".tar", ".tar.gz", ".tgz")
+    name = "tar"
+    suffixes: ClassVar[tuple[str, ...]] = (".tar",)
+    by_name_only = True  # packages and layers of containers are tar archives, too
 
     def begins(self, head: bytes) -> bool:
-        return is_tar(_unpacked(head) if head.startswith(GZIP) else head)
+        return is_tar(head)
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
         check_tar(_stream(source, piece), look, "", check_inner)
@@ -43,6 +45,14 @@ class TarFile(Format):
                     yield Item(place, "image", data)
         except DamageError:
             return
+
+
+class GzipTarFile(TarFile):
+    name = "tar (gzip)"
+    suffixes = (".tar.gz", ".tgz")
+
+    def begins(self, head: bytes) -> bool:
+        return head.startswith(GZIP) and is_tar(_unpacked(head))
 
 
 def _stream(source: Source, piece: Piece) -> Read:

@@ -15,7 +15,7 @@ from faultlens.scanned import Piece, Place
 
 
 class ZipFile(Format):
-    name = "zip archive"
+    name = "zip"
     suffixes = (".zip",)
     by_name_only = True  # documents and programs are zip archives, too
 

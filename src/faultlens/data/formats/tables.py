@@ -1,0 +1,159 @@
+"""What is wrong with the values of one column of a table? For Parquet and Arrow, batch by batch."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from faultlens.data.formats.reading import SourceFile
+from faultlens.data.images import kind_of
+from faultlens.data.images.checking import check_image
+from faultlens.data.look import Look
+from faultlens.scanned import Kind
+
+ENOUGH = 1000  # values without an image: it is no column of images
+MAX_SCHEMA = 200  # characters
+AN_IMAGE, NO_IMAGE = "an image", "no image"
+
+
+class Column:
+    """Collects over all batches, which come in order. `name`: as it is told; of the parts of a struct, one each."""
+
+    def __init__(self, name: str, look: Look, group: str) -> None:
+        self._name, self._look, self._group = name, look, group
+        self._bad = self._first_bad = 0
+        self._images = self._others = 0
+
+    def add(self, values: Any, start: int) -> None:
+        """Rows of the column from this one on. Raises what pyarrow does where they cannot be understood."""
+        values.validate(full=True)  # before anything follows what is in it
+        for leaf, rows in leaves(values):
+            if is_float(leaf.type):
+                self._look_for_numbers(leaf, rows, start)
+            elif is_binary(leaf.type):
+                self._look_for_images(leaf, rows, start)
+
+    def tell(self) -> None:
+        """When all have been seen."""
+        if self._bad:
+            told = "one of its numbers is" if self._bad == 1 else f"{self._bad:,} of its numbers are"
+            reason = f"{told} NaN or infinite, the first in row {self._first_bad:,}"
+            self._look.flaw("not-finite", reason, record=self._first_bad, member=self._name)
+
+    def _look_for_numbers(self, leaf: Any, rows: Any, start: int) -> None:
+        import numpy
+
+        values = (leaf.dictionary_decode() if hasattr(leaf, "dictionary") else leaf).to_numpy(zero_copy_only=False)
+        bad = ~numpy.isfinite(values)
+        if leaf.null_count:
+            bad &= leaf.is_valid().to_numpy(zero_copy_only=False)
+        count = int(numpy.count_nonzero(bad))
+        if count and not self._bad:
+            self._first_bad = start + _row(rows, int(numpy.argmax(bad)))
+        self._bad += count
+
+    def _look_for_images(self, leaf: Any, rows: Any, start: int) -> None:
+        if self._others > ENOUGH and not self._images:
+            return
+        for index, value in enumerate(leaf):
+            data = value.as_py()
+            if data is None:
+                continue
+            row = start + _row(rows, index)
+            if not kind_of(data[:64]):
+                self._others += 1
+                self._tell_contents(NO_IMAGE, row, len(data))
+            elif self._images >= self._others:  # otherwise it begins so by chance
+                self._images += 1
+                self._tell_contents(AN_IMAGE, row, len(data))
+                check_image(data, self._look, record=row, size=len(data), member=self._name, group=self._group)
+
+    def _tell_contents(self, value: str, row: int, size: int) -> None:
+        self._look.trait(
+            f"content of the column {self._name}",
+            value,
+            record=row,
+            size=size,
+            member=self._name,
+            group=self._group,
+            usual=AN_IMAGE,
+            kind="structure",
+        )
+
+
+def leaves(values: Any, rows: Any = None) -> Iterator[tuple[Any, Any]]:
+    """The plain values in lists and structs, and the row of each; None: they are the rows. Maps are left alone."""
+    import pyarrow
+    import pyarrow.compute
+
+    kind = values.type
+    if isinstance(values, pyarrow.ExtensionArray):
+        yield from leaves(values.storage, rows)
+    elif pyarrow.types.is_struct(kind):
+        for field in values.flatten():
+            yield from leaves(field, rows)
+    elif pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        parents = pyarrow.compute.list_parent_indices(values)
+        yield from leaves(values.flatten(), parents if rows is None else rows.take(parents))
+    else:
+        yield values, rows
+
+
+def images_in(values: Any, start: int) -> Iterator[tuple[int, bytes]]:
+    """Row and contents of each value that begins like an image."""
+    for leaf, rows in leaves(values):
+        if not is_binary(leaf.type):
+            continue
+        for index, value in enumerate(leaf):
+            data = value.as_py()
+            if data and kind_of(data[:64]):
+                yield start + _row(rows, index), data
+
+
+def is_float(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_floating(_plain(kind)))
+
+
+def is_binary(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_binary(_plain(kind)) or pyarrow.types.is_large_binary(_plain(kind)))
+
+
+def _plain(kind: Any) -> Any:
+    """Of values that stand in a dictionary, theirs."""
+    import pyarrow
+
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+
+
+def _row(rows: Any, index: int) -> int:
+    return index if rows is None else int(rows[index].as_py())
+
+
+def tell_schema(columns: Iterable[tuple[str, str]], look: Look, group: str) -> None:
+    """Files that belong together have the same columns, of the same types."""
+    text = ", ".join(f"{name}: {kind}" for name, kind in columns)
+    if len(text) > MAX_SCHEMA:
+        text = f"{text[:MAX_SCHEMA]}… ({zlib.crc32(text.encode()):08x})"
+    look.trait("schema", text, group=group, share=0.5)
+
+
+def tell_error(error: Exception, file: SourceFile, look: Look, record: int | None = None, member: str = "") -> None:
+    """What pyarrow cannot read. Trouble of the disk is raised again: pyarrow says both in one way."""
+    file.raise_failure()
+    words = " ".join(str(error).split())[:200] or type(error).__name__
+    kind: Kind = "structure"
+    if isinstance(error, NotImplementedError):
+        kind = "unsupported"
+    elif "checksum" in words.lower():
+        kind, words = "checksum", "the checksum of its data does not fit"
+    elif isinstance(error, UnicodeDecodeError) or "UTF8" in words:
+        words = "one of its texts is no UTF-8"
+    elif file.at_end:
+        kind = "truncated"
+    reason = words if kind == "checksum" or words.startswith("one of") else f"it cannot be read: {words}"
+    look.flaw(kind, reason, record=record, member=member)
