@@ -1,5 +1,5 @@
-"""Builds the capture agent and the walk over records, plain C libraries without Python inside, where a compiler is
-at hand."""
+"""Builds the capture agent and what passes over training data, plain C libraries without Python inside, where a
+compiler is at hand."""
 
 import os
 
@@ -31,6 +31,12 @@ setup(
             depends=[f"src/faultlens/data/native/{name}.h" for name in ("crc32c", "example", "records")],
             extra_compile_args=["-std=gnu11", "-O3", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             optional=True,  # without a compiler Python does it, slowly
+        ),
+        Extension(
+            "faultlens.data.native.libfaultlens_images",
+            sources=["src/faultlens/data/native/jpeg_data.c"],
+            extra_compile_args=["-std=gnu11", "-O3", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            optional=True,  # the same
         ),
     ],
 )

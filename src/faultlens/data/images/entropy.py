@@ -1,68 +1,73 @@
-"""Where do the entropy-coded data of a JPEG end, and which restart markers stand in them?"""
+"""Where do the entropy-coded data of a JPEG end, and what stands in them that no encoder writes?"""
 
 from __future__ import annotations
 
+import ctypes
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from types import ModuleType
-from typing import NamedTuple
+from pathlib import Path
 
-CHUNK = 1 << 20
-_LONG_FILL = b"\xff" * 64  # that no encoder writes
+from faultlens.data import native
+
+LIBRARY = Path(native.__file__).with_name("libfaultlens_images.so")
+_LONG_FILL = b"\xff" * 65
 _ORDER = bytes(range(0xD0, 0xD8))
 # In the data, 0xFF is followed by 0, by itself (a filler) or by the number of a restart marker.
 _END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
-_RESTARTS = re.compile(rb"\xff([\xd0-\xd7\xff])")
-_NO_RESTART = re.compile(rb"[^\xd0-\xd7\xff]")
+_RESTARTS = re.compile(rb"\xff([\xd0-\xd7])")
+_ZEROS = re.compile(rb"\0+")
 
 
-class Entropy(NamedTuple):
-    end: int | None  # where the marker behind them begins; None: nowhere
-    restarts: int = 0
-    in_order: bool = True
-    fill: bool = False  # a long run of 0xFF, as of erased memory
+class Found(ctypes.Structure):
+    """The same as in native/jpeg_data.c."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in "least zeros zeros_end restarts disorder fill".split())
+    zeros: int  # where a run of at least so many begins; one up to the end is padding
+    zeros_end: int  # 0: there is none
+    restarts: int
+    disorder: int  # one of them is not the one that is due
+    fill: int  # a long run of 0xFF, as of erased memory
 
 
-def entropy(data: bytes, start: int) -> Entropy:
-    numpy = _numpy()
-    end, codes = _by_expressions(data, start) if numpy is None else _by_numpy(numpy, data, start)
-    if not codes:
-        return Entropy(end)
-    restarts = codes.replace(b"\xff", b"")
-    whole, more = divmod(len(restarts), len(_ORDER))
-    return Entropy(end, len(restarts), restarts == _ORDER * whole + _ORDER[:more], _LONG_FILL in codes)
+Finder = Callable[[bytes, int, int], tuple[int, Found]]
 
 
-def _by_numpy(numpy: ModuleType, data: bytes, start: int) -> tuple[int | None, bytes]:
-    """Three times as fast."""
-    values = numpy.frombuffer(data, numpy.uint8)
-    codes = b""
-    while start < len(data) - 1:
-        chunk = values[start : start + CHUNK + 1]
-        markers = (chunk[:-1] == 0xFF) & (chunk[1:] != 0)
-        first = int(markers.argmax())
-        if markers[first]:
-            if _NO_RESTART.match(data, start + first + 1):
-                return start + first, codes
-            where = markers.nonzero()[0]
-            found = chunk[where + 1].tobytes()
-            if end := _NO_RESTART.search(found):
-                return start + int(where[end.start()]), codes + found[: end.start()]
-            codes += found
-        start += CHUNK
-    return None, codes
+def entropy(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
+    """Where the marker behind them begins, the end of the data if nowhere. `least_zeros` 0: they are not looked for."""
+    return (_native() or in_python)(data, start, least_zeros)
 
 
-def _by_expressions(data: bytes, start: int) -> tuple[int | None, bytes]:
-    found = _END.search(data, start)
-    end = found.start() if found else len(data)
-    return found and end, b"".join(_RESTARTS.findall(data, start, end))
+def in_python(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
+    marker = _END.search(data, start)
+    end = marker.start() if marker else len(data)
+    found = Found()
+    found.fill = data.find(_LONG_FILL, start, end) >= 0
+    if restarts := b"".join(_RESTARTS.findall(data, start, end)):
+        found.restarts = len(restarts)
+        found.disorder = not (_ORDER * (len(restarts) // len(_ORDER) + 1)).startswith(restarts)
+    if least_zeros and (at := data.find(bytes(least_zeros), start, end)) >= 0:
+        behind = _ZEROS.match(data, at, end).end()  # type: ignore[union-attr]  # there are some
+        if behind < end:
+            found.zeros, found.zeros_end = at, behind
+    return end, found
 
 
 @lru_cache(1)
-def _numpy() -> ModuleType | None:
+def _native() -> Finder | None:
     try:
-        import numpy
-    except ImportError:
+        library = ctypes.CDLL(str(LIBRARY))
+    except OSError:  # no compiler was there
         return None
-    return numpy
+    library.fl_size_of_jpeg_data.restype = function_type = ctypes.c_uint64
+    if library.fl_size_of_jpeg_data() != ctypes.sizeof(Found):
+        return None
+    function = library.fl_jpeg_data
+    function.restype = function_type
+    function.argtypes = (ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+
+    def find(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
+        found = Found(least_zeros)
+        return function(data, len(data), start, ctypes.byref(found)), found
+
+    return find

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 END_OF_BLOCK = 0
@@ -24,7 +24,6 @@ class Coded(NamedTuple):
     ac: Table
 
 
-@lru_cache(64)
 def tables(segment: bytes) -> dict[int, Table] | None:
     """By class and number: 0x11 is the second table for AC coefficients. None: damaged."""
     found: dict[int, Table] = {}
@@ -51,8 +50,7 @@ def _fits(counts: bytes) -> bool:
     return True
 
 
-@lru_cache(64)
-def impossible_zeros(coded: tuple[Coded, ...]) -> int:
+def impossible_zeros(coded: Sequence[Coded]) -> int:
     """How many zero bytes in a row no encoder writes with these tables; 0 where an even area may look like that.
 
     Zeros are the shortest codes again and again. Where that is not "no change, and nothing more in this block", they
