@@ -34,6 +34,7 @@ import threads
 import throws
 import tracing
 import training
+import workers
 from measure import HERE, PROGRAMS, Bench, Table
 
 import saving
@@ -57,6 +58,7 @@ BENCHMARKS = {
     "saving": saving.run,
     "records": records.run,
     "corpus": corpus.run,
+    "workers": workers.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

@@ -5,7 +5,6 @@ All in one process, in turns; CPU seconds of all its threads. The files are in t
 import json
 import os
 import random
-import struct
 import sys
 import time
 from functools import partial
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import google_crc32c
 import tensorflow as tf
+from tfrecords_of import write
 
 from faultlens.data.feed import WINDOW, Window
 from faultlens.data.formats.tfrecord import TFRecord
 from faultlens.data.look import Look, Wanted
 from faultlens.data.records import Records
 from faultlens.data.source import opened
-from faultlens.saved.crc32c import crc32c, masked
 from faultlens.scanned import Identity, Piece
 
 SIZES = (100_000, 1_000)
@@ -50,16 +49,6 @@ def main():
         results[size] = samples
         path.unlink()
     print(json.dumps(results), file=sys.stderr)
-
-
-def write(path, size, total):
-    chance = random.Random(size)
-    length = struct.pack("<Q", size)
-    head = length + struct.pack("<I", masked(crc32c(length)))
-    with path.open("wb") as file:
-        for _ in range(total // (size + 16)):
-            data = chance.randbytes(size)
-            file.write(head + data + struct.pack("<I", masked(crc32c(data))))
 
 
 def seconds(variant):

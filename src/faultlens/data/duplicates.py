@@ -19,9 +19,13 @@ BLOCK = 1 << 20
 def duplicates(files: Mapping[str, File]) -> Iterator[Flaw]:
     """Remote files are not read a second time: they count as equal if their store says so."""
     by_size: dict[int, list[str]] = {}
-    for path, file in files.items():
-        if file.identity.size:
+    links: set[tuple[int, int]] = set()  # another name of a file is no copy
+    for path, file in sorted(files.items()):
+        link = file.identity.size, file.identity.inode
+        if file.identity.size and link not in links:
             by_size.setdefault(file.identity.size, []).append(path)
+        if file.identity.inode:
+            links.add(link)
     for size, paths in sorted(by_size.items()):
         if len(paths) > 1:
             edges = partial(_edges, size=size, files=files)
