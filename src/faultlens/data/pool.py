@@ -101,7 +101,13 @@ class Pool:
 
     def _task(self) -> Task:
         writable = [] if self._job.remote else [self._folder, str(_home())]
-        return Task(wanted=self._job.wanted, decoding=self._job.decoding, writable=writable, parent=os.getpid())
+        return Task(
+            wanted=self._job.wanted,
+            decoding=self._job.decoding,
+            folder=self._folder,
+            writable=writable,
+            parent=os.getpid(),
+        )
 
     def _answered(self, worker: _Worker) -> Iterator[Checked]:
         message = receive(worker.answers_file)
@@ -162,13 +168,12 @@ class _Worker:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "faultlens.data.worker", str(theirs), str(shared)],
+                [sys.executable, "-B", "-m", "faultlens.data.worker", str(theirs), str(shared)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
                 pass_fds=(theirs, shared),
                 start_new_session=True,
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"},
             )
         finally:
             os.close(theirs)

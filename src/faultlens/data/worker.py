@@ -5,12 +5,14 @@ memory, so that it is known when this process is not there any more to say it.""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import signal
 import struct
 import sys
+import tempfile
 from typing import BinaryIO
 
 import msgspec
@@ -28,6 +30,12 @@ _TEXT = _TICKS.size + _LENGTH.size
 _FRAME = struct.Struct("<Q")
 MAX_MESSAGE = 1 << 30
 PR_SET_PDEATHSIG = 1
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "1",
+    "HDF5_PLUGIN_PRELOAD": "::",  # no code is loaded because a file asks for it
+    "HDF5_USE_FILE_LOCKING": "FALSE",
+}
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -35,6 +43,7 @@ class Task(msgspec.Struct, frozen=True):
 
     wanted: Wanted
     decoding: Decoding | None
+    folder: str  # for temporary files; the parent removes it
     writable: list[str]
     parent: int
 
@@ -96,12 +105,13 @@ def main() -> None:
     if first is None:
         return
     task = msgspec.msgpack.decode(first, type=Task)
+    users = dict(os.environ)
     _settle(task)
     signs = Signs(mark.at, mark.tick)
     decoder = None
     try:
         if task.decoding is not None:
-            decoder = Decoder(task.decoding).__enter__()
+            decoder = Decoder(task.decoding, users, mark.tick).__enter__()
         while (message := receive(asked)) is not None:
             piece = msgspec.msgpack.decode(message, type=Piece)
             mark.at("")
@@ -123,8 +133,10 @@ def _settle(task: Task) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    os.environ["HDF5_PLUGIN_PRELOAD"] = "::"  # no code is loaded because a file asks for it
-    os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"
+    os.environ.update(SETTINGS)
+    tempfile.tempdir = task.folder
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
     if task.writable and confinement.strength():
         confinement.confine(task.writable)
 

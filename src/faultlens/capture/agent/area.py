@@ -42,6 +42,11 @@ class SharedArea:
             self.area.inside = folder
         self.area.magic = layout.MAGIC
 
+    def close(self) -> None:
+        """Nobody can find it any more. Its memory goes with the last that has it mapped."""
+        os.close(self._notes)
+        os.close(self.descriptor)
+
     @property
     def path(self) -> str:
         """Where the program finds it. Nothing is inherited: its table of open files stays as it was."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -45,13 +45,16 @@ _Saying = tuple[int, Literal["decode", "greedy", "deadly"], str, str]  # item, k
 class Decoder:
     """For one process of a scan. Starts its own processes with the first item."""
 
-    def __init__(self, wishes: Decoding) -> None:
+    def __init__(
+        self, wishes: Decoding, environment: Mapping[str, str] | None = None, tick: Callable[[], None] = lambda: None
+    ) -> None:
+        """`environment`: of the user's programs, where it is not this one. `tick`: called while it works."""
         if wishes.using is not None and not re.fullmatch(r"[\w.]+:[\w.]+", wishes.using):
             raise FaultlensError(f"{one_line(wishes.using, 100)!r} names no function.", "Say it as module:function.")
         self.count = 0  # items that the decoder was tried with
         self._using = wishes.using
         self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
-        self._sandbox = Sandbox(wishes, self._data)
+        self._sandbox = Sandbox(wishes, self._data, environment or os.environ, tick)
         self._same: tuple[str, int] | None = ("", 0)  # the error of all items until now; None: there were others
 
     def __enter__(self) -> Decoder:

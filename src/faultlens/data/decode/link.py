@@ -9,7 +9,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,15 @@ class GoneError(Exception):
 
 
 class Link:
-    def __init__(self, python: str, request: Mapping[str, Any], data: int, environment: Mapping[str, str]) -> None:
-        """`data`: the file that items are written to."""
+    def __init__(
+        self,
+        python: str,
+        request: Mapping[str, Any],
+        data: int,
+        environment: Mapping[str, str],
+        tick: Callable[[], None],
+    ) -> None:
+        """`data`: the file that items are written to. `tick`: called again and again until it is ready."""
         self._heard = b""
         self._python = python
         board = os.memfd_create("faultlens-board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -57,7 +64,7 @@ class Link:
                 start_new_session=True,
                 pass_fds=tuple(theirs.values()),
             )
-            self._await_import()
+            self._await_import(tick)
             with contextlib.suppress(OSError):  # a kernel before 5.1
                 fcntl.fcntl(board, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
         except BaseException as error:
@@ -73,10 +80,11 @@ class Link:
     def pid(self) -> int:
         return self._server.pid
 
-    def _await_import(self) -> None:
+    def _await_import(self, tick: Callable[[], None]) -> None:
         deadline = time.monotonic() + IMPORT_SECONDS
         try:
             while (answer := self.answer(1.0)) is None:
+                tick()
                 if time.monotonic() > deadline:
                     raise FaultlensError(f"{self._python} took more than {IMPORT_SECONDS:g} s to import TensorFlow.")
         except GoneError:

@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,9 +68,10 @@ class Run(NamedTuple):
 
 
 class Sandbox:
-    def __init__(self, wishes: Decoding, data: int) -> None:
-        """`data`: the file that items are written to."""
+    def __init__(self, wishes: Decoding, data: int, environment: Mapping[str, str], tick: Callable[[], None]) -> None:
+        """`data`: the file that items are written to. `tick`: called again and again while it works."""
         self._wishes, self._data = wishes, data
+        self._environment, self._tick = environment, tick
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
         self._area = SharedArea() if launch.agent_problem(wishes.python) is None else None
         self._autopsies = Autopsies(self._area) if self._area else None
@@ -84,6 +85,8 @@ class Sandbox:
     def close(self) -> None:
         if self._link:
             self._link.close()
+        if self._area:
+            self._area.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, entries: Sequence[Entry], first: int) -> Run:
@@ -150,6 +153,7 @@ class Sandbox:
 
     def _status(self, link: Link, seconds: float = POLL_S) -> int | None:
         """With which the process has ended."""
+        self._tick()
         for slot in list(self._area.waiting()) if self._area else ():
             assert self._area is not None and self._autopsies is not None
             death = self._area.accept(slot)
@@ -202,12 +206,13 @@ class Sandbox:
     def _connected(self) -> Link:
         wishes = self._wishes
         work = str(self._folder / "work")
-        variables = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
+        os.makedirs(work, exist_ok=True)
+        variables = {name: value for name, value in self._environment.items() if name not in NEVER_INHERITED}
         variables |= {**SETTINGS, "TMPDIR": work}
         if self._area:
             variables = launch.agent_environment(variables, self._area.path, True)
         request = {"using": wishes.using, "modules": os.path.abspath(wishes.folder), "folder": work}
-        return Link(wishes.python, request, self._data, variables)
+        return Link(wishes.python, request, self._data, variables, self._tick)
 
     def _fork(self, link: Link) -> None:
         words = link.board.words

@@ -65,11 +65,13 @@ class Server:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         if hard == resource.RLIM_INFINITY or hard > MAX_FILE:
             resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, hard))
+        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)  # later, the end of stdin tells
         try:
             importlib.import_module("tensorflow")
         except BaseException as error:
             self.answer(ready=False, words=decoders.words(error))
             return False
+        libc.prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
         gc.freeze()  # or every child would copy the memory of all modules at its first collection
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
@@ -93,7 +95,8 @@ class Server:
 
     def fork(self) -> bool:
         shutil.rmtree(self.request["folder"], ignore_errors=True)
-        os.makedirs(self.request["folder"], 0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.request["folder"], 0o700)
         server = os.getpid()
         pid = os.fork()
         if pid:
