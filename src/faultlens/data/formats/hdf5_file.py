@@ -12,6 +12,7 @@ from typing import Any
 from faultlens.data.formats.base import Format
 from faultlens.data.formats.hdf5_values import check_values
 from faultlens.data.formats.members import escapes
+from faultlens.data.formats.numpy_array import ROW
 from faultlens.data.formats.pairs import check_pairs
 from faultlens.data.formats.reading import SourceFile, Spot
 from faultlens.data.groups import group_of
@@ -22,6 +23,7 @@ from faultlens.scanned import Kind, Piece
 
 MAX_OBJECTS = 1_000_000
 MAX_ATTRIBUTES = 10_000  # of one object
+MAX_ALIKE = 1000  # datasets that are compared with those of other files
 CONTENTS = "the list of its contents"
 
 
@@ -122,8 +124,12 @@ def _check_dataset(path: str, dataset: Any, look: Look, lengths: dict[str, int])
             return
         if dataset.shape:
             lengths[posixpath.basename(path)] = int(dataset.shape[0])
-        group = f"{group_of(look.piece.path)} {group_of(path)}"
-        look.trait("dtype", str(dataset.dtype), member=path, group=group, share=0.5)
+        if look.records <= MAX_ALIKE:
+            # Under its full name: numbered neighbours need not be alike (variables of an optimizer are not).
+            group = f"{group_of(look.piece.path)} {path}"
+            look.trait("dtype", str(dataset.dtype), member=path, group=group, share=0.5)
+            if dataset.shape:
+                look.trait(ROW, str(dataset.shape[1:]), member=path, group=group, share=0.9)
         check_values(dataset, look, Spot(member=path))
         _check_attributes(path, dataset, look)
     except MemoryError:

@@ -18,7 +18,9 @@ MAGIC = b"\x93NUMPY"
 MAX_HEADER = 1 << 20  # bytes; records of a thousand fields fit
 MAX_DIMENSIONS = 64
 BLOCK = 8 << 20
+ROW = "shape of a row"
 _TYPE = re.compile(r"[<>|=]?([?biufcmMOSUV])(\d{0,9})(?:\[[^\]]{0,40}\])?")
+_NAMES = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
 _LONG = re.compile(r"(\d)L\b")  # how Python 2 wrote numbers
 
 
@@ -69,10 +71,10 @@ def _check_one(begin: bytes, read: Read, look: Look, spot: Spot, group: str) -> 
     except HeaderError as error:
         look.flaw("structure", f"its header {error}", **where)
         return None
-    look.trait("dtype", _told(header.descr), group=group, share=0.5, **where)
+    look.trait("dtype", _dtype(header.descr), group=group, share=0.5, **where)
     # Numbers of samples differ by nature; sizes of what was not brought into one shape do so in a part of the files.
     shape = str(header.shape[1:]) if header.shape else "no dimensions"
-    look.trait("shape without the first dimension", shape, group=group, share=0.9, **where)
+    look.trait(ROW, shape, group=group, share=0.9, **where)
     if _has_objects(header.descr):
         look.flaw("unsupported", "it holds Python objects, which are not loaded", **where)
     elif header.item is None:
@@ -186,6 +188,14 @@ def _has_objects(descr: Any, depth: int = 0) -> bool:
 def _told(descr: Any) -> str:
     text = descr if isinstance(descr, str) else repr(descr)
     return text[:200]
+
+
+def _dtype(descr: Any) -> str:
+    """As NumPy prints it: "float32" for "<f4", and ">f4"."""
+    match = _TYPE.fullmatch(descr) if isinstance(descr, str) else None
+    if match is None or descr[0] == ">" or match[1] not in "fiucb" or not match[2]:
+        return _told(descr)
+    return "bool" if match[0] == "|b1" else f"{_NAMES.get(match[1], 'int')}{8 * int(match[2])}"
 
 
 def _exactly(read: Read, count: int) -> bytes:
