@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,11 +72,43 @@ def sequences() -> Iterator[Any]:
         yield np.arange(number % 7), np.arange(number % 4)
 
 
+def whole_numbers() -> Iterator[Any]:
+    """Of another type than promised, and all of them fit."""
+    for number in range(12):
+        yield np.float64(number), number, {"a": np.arange(3)}
+
+
 def numpy_step(value: Any) -> Any:
     return np.full(6, value, np.float32)
 
 
 NAMES, TABLE, SEEN = ["a", "b", "c"], np.arange(5, dtype=np.float32), [0]
+LOG, OFFSETS = io.StringIO(), iter(range(1000))
+
+
+def with_a_log(value: Any) -> Any:
+    """A file of its own is read; the one that threads share is only written to."""
+    file = io.BytesIO(bytes(int(value)))
+    LOG.write(f"{value}\n")
+    file.seek(0)
+    return np.float32(len(file.read()) + next(OFFSETS) * 0)
+
+
+class Cached:
+    def __init__(self) -> None:
+        self.results: dict[int, Any] = {}
+        self.file, self.lock = io.BytesIO(bytes(100)), threading.Lock()
+
+    def __call__(self, value: Any) -> Any:
+        number = int(value)
+        if number not in self.results:
+            self.results[number] = np.full(6, self.read(number), np.float32)
+        return self.results[number]
+
+    def read(self, number: int) -> int:
+        with self.lock:
+            self.file.seek(number)
+            return len(self.file.read())
 
 
 def with_globals(value: Any) -> Any:
@@ -145,7 +178,7 @@ ORDINARY: dict[str, Callable[[Path], Any]] = {
         sequences, output_signature=(tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.int64))
     ),
     "generators side by side": lambda _: Data.range(3).interleave(
-        lambda _: Data.from_generator(fresh, output_signature=vector), num_parallel_calls=3
+        lambda _: Data.from_generator(fresh, output_signature=vector), cycle_length=3, num_parallel_calls=3
     ),
     "numpy_function": lambda _: Data.range(20).map(
         lambda x: tf.numpy_function(numpy_step, [x], tf.float32), num_parallel_calls=4
@@ -153,7 +186,35 @@ ORDINARY: dict[str, Callable[[Path], Any]] = {
     "py_function with globals": lambda _: Data.range(20).map(
         lambda x: tf.py_function(with_globals, [x], tf.float32), num_parallel_calls=4
     ),
-    "random": lambda _: Data.random(seed=1).take(20).map(lambda x: tf.random.uniform([3])),
+    "numpy_function with a log": lambda _: Data.range(20).map(
+        lambda x: tf.numpy_function(with_a_log, [x], tf.float32), num_parallel_calls=4
+    ),
+    "object with a cache": lambda _: Data.range(20).map(
+        lambda x: tf.numpy_function(Cached(), [x % 5], tf.float32), num_parallel_calls=4
+    ),
+    "whole numbers of another type": lambda _: Data.from_generator(
+        whole_numbers,
+        output_signature=(
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.float32),
+            {"a": tf.TensorSpec([None], tf.uint8)},
+        ),
+    ),
+    "counter for seeds": lambda _: Data.zip((Data.range(20), (Data.counter(), Data.counter()))).map(
+        lambda x, seed: tf.random.stateless_uniform([2], seed) + tf.cast(x, tf.float32)
+    ),
+    "enumerated by zip": lambda _: Data.zip((Data.range(1_000_000), Data.range(20).batch(3))),
+    "images of any size": lambda _: Data.range(1, 20).map(lambda x: tf.zeros([x, x + 2, 3])),
+    "ragged_batch": lambda _: Data.range(1, 20).map(lambda x: tf.range(x)).ragged_batch(4),
+    "buckets": lambda _: (
+        Data.range(1, 30)
+        .map(lambda x: tf.range(x))
+        .bucket_by_sequence_length(lambda x: tf.size(x), bucket_boundaries=[10, 20], bucket_batch_sizes=[4, 3, 2])
+    ),
+    "skipped errors": lambda _: (
+        Data.range(-2, 20).map(lambda x: tf.debugging.check_numerics(1 / x, "")).ignore_errors()
+    ),
+    "random": lambda _: Data.random(seed=1).take(20).map(lambda x: tf.random.uniform([3]) + tf.cast(x, tf.float32)),
     "Keras image folder": image_folder,
     "Keras layers": lambda _: Data.from_tensor_slices(images()).batch(4).map(keras.layers.RandomFlip()),
     "time series": lambda _: keras.utils.timeseries_dataset_from_array(np.arange(30.0), np.arange(30), 5, batch_size=4),
@@ -210,6 +271,25 @@ def test_a_generator_that_uses_its_buffer_again(later: str, old: bool) -> None:
         assert not result
 
 
+def test_two_buffers_in_turn_and_one_that_the_next_element_starts_within() -> None:
+    def in_turn() -> Iterator[Any]:
+        buffers = at(0), at(0)
+        for number in range(30):
+            buffers[number % 2][:] = number
+            yield {"x": buffers[number % 2]}
+
+    def moving() -> Iterator[Any]:
+        buffer = at(16, 60)
+        for number in range(12):
+            buffer[number : number + 6] = number
+            yield buffer[number : number + 6]
+
+    [concern] = bad(check(Data.from_generator(in_turn, output_signature={"x": vector}).batch(4)))
+    assert concern.severity == "error" and "Element 0, component ['x'], changed" in concern.reason
+    [concern] = bad(check(moving))
+    assert "changes when it makes element 1, and has parts of its memory" in concern.reason
+
+
 def test_the_alarm_is_true() -> None:
     batches = Data.from_generator(reusing(0), output_signature=vector).batch(4)
     assert [int(value) for value in next(iter(batches))[:, 0]] == [3, 3, 3, 3]
@@ -217,7 +297,10 @@ def test_the_alarm_is_true() -> None:
 
 def test_a_generator_function_can_be_given_itself() -> None:
     [concern] = bad(check(reusing(0)))
-    assert concern.severity == "error" and "elements 0 and 1 in one buffer" in concern.reason
+    assert (
+        concern.severity == "error"
+        and "element 0 changes when it makes element 1, which is in the same memory" in concern.reason
+    )
     [concern] = bad(check(reusing(16)))
     assert concern.severity == "warning" and "is copied" in concern.reason
     assert check(fresh) and check(constant)
@@ -290,6 +373,23 @@ def test_an_object_with_a_file_and_an_array_for_all_threads() -> None:
     assert {concern.reason.split(" uses ")[1].split(",")[0] for concern in concerns} == {"self.file", "self.array"}
 
 
+def test_what_functions_do_that_are_called_by_the_function() -> None:
+    class Reader:
+        def __init__(self) -> None:
+            self.file, self.counts = io.BytesIO(bytes(100)), {"reads": 0}
+
+        def read(self, number: int) -> int:
+            self.counts["reads"] += 1
+            self.file.seek(number)
+            return len(self.file.read())
+
+    reader = Reader()
+    result = check(parallel(lambda number: float(reader.read(int(number)))))
+    [concern] = bad(result)
+    assert "uses self.file, an open file: it has one position for all threads" in concern.reason
+    assert any("self.counts, a dictionary: to count in it" in each.reason for each in result.concerns)
+
+
 # ------------------------------------------------------------------------------------- values
 
 
@@ -310,10 +410,47 @@ def test_more_images_than_labels() -> None:
     assert concern.reason.startswith("Element 13 has 4 inputs and 3 labels; in 19 of 20 elements")
 
 
+def test_inputs_with_names_and_labels_in_batches_side_by_side() -> None:
+    inputs = Data.from_tensor_slices({"a": np.zeros(20), "b": np.zeros((20, 2))}).batch(8)
+    labels = Data.from_tensor_slices(np.zeros(19)).batch(8)
+    [concern] = bad(check(Data.zip((inputs, labels))))
+    assert concern.reason == (
+        "Element 2 has 4 inputs and 3 labels; in 2 of 3 elements there are as many of one as of the other."
+    )
+    [concern] = bad(check(Data.zip((Data.range(100), Data.range(99))).batch(8)))
+    assert concern.reason == "Data sets of 100 and 99 elements are zipped."
+
+
+def test_one_shape_that_is_not_like_the_others() -> None:
+    def pictures() -> Iterator[Any]:
+        for number in range(20):
+            yield np.zeros((4, 4) if number == 6 else (4, 4 + number, 3))
+
+    [concern] = bad(check(Data.from_generator(pictures, output_signature=tf.TensorSpec(None, tf.float64))))
+    assert concern.reason == "Element 6 has the shape (4, 4); 19 of 20 elements have 3 dimensions."
+
+
+def test_values_that_the_promised_type_cannot_hold() -> None:
+    def labels() -> Iterator[Any]:
+        for number in range(5):
+            yield np.zeros(2), np.array([number, 0.75 if number == 2 else 1])
+
+    signature = (tf.TensorSpec([2], tf.float32), tf.TensorSpec([2], tf.int32))
+    dataset = Data.from_generator(labels, output_signature=signature)
+    assert [int(label[1]) for _, label in dataset] == [1, 1, 0, 1, 1]
+    [concern] = bad(check(dataset.batch(2)))
+    assert concern.reason == (
+        "The generator's element 2, component [1], has a value 0.75 (float64), of which TensorFlow makes 0, without a "
+        "word: int32 was promised."
+    )
+
+
 def test_the_last_batch_is_a_note() -> None:
     result = check(Data.from_tensor_slices((images(), np.arange(20))).batch(8))
     assert [concern.reason for concern in result.concerns] == ["The last batch has 4 elements, the others 8."]
     assert result.ended and result.elements == 3
+    assert "last-batch" in {concern.kind for concern in check(Data.range(10).batch(4)).concerns}
+    assert check(Data.range(12).batch(4)).concerns == ()
 
 
 def test_a_shape_that_is_not_as_promised() -> None:
@@ -333,6 +470,21 @@ def test_a_shape_that_is_not_as_promised() -> None:
         result.raise_if_bad()
 
 
+def test_what_raises_is_told_in_one_line() -> None:
+    def told(dataset: Any) -> str:
+        [concern] = bad(check(dataset))
+        assert concern.kind == "raises"
+        return concern.reason
+
+    sizes = Data.range(3, 9).map(lambda x: tf.range(x))
+    assert re.match(r"Element 0: InvalidArgumentError: Cannot .*batch.*\[3\].*\[4\]", told(sizes.batch(4)))
+    assert told(Data.from_generator(sequences, output_signature=tf.TensorSpec([6], tf.int64))).startswith(
+        "Element 0: InvalidArgumentError: TypeError: `generator` yielded an element"
+    )
+    divided = Data.range(3).map(lambda x: tf.py_function(lambda v: 1 / (int(v) - 1), [x], tf.float32))
+    assert told(divided) == "Element 1: UnknownError: ZeroDivisionError: division by zero"
+
+
 def test_a_generator_that_ends_for_ever() -> None:
     elements = fresh()
     [concern] = bad(check(Data.from_generator(lambda: elements, output_signature=vector)))
@@ -342,7 +494,7 @@ def test_a_generator_that_ends_for_ever() -> None:
 def test_two_passes_that_differ_are_a_note() -> None:
     reasons = [concern.reason for concern in check(Data.range(20).shuffle(20, seed=3)).concerns]
     assert reasons == ["The first 20 elements come in another order in two passes."]
-    reasons = [concern.reason for concern in check(Data.range(5).map(lambda x: tf.random.uniform([]))).concerns]
+    reasons = [concern.reason for concern in check(Data.range(5).map(lambda _: tf.random.uniform([]))).concerns]
     assert reasons == ["The first 5 elements are not the same in two passes."]
 
 

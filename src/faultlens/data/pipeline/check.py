@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from faultlens.data.pipeline.buffers import ALIGNMENT, Reuse, reuse
-from faultlens.data.pipeline.elements import HELD, Passed, passed
-from faultlens.data.pipeline.python_parts import PythonPart, python_parts, steps
+from faultlens.data.pipeline.elements import HELD, Changed, passed
+from faultlens.data.pipeline.generators import ALIGNMENT, Converted, Reuse, converted, reuse
+from faultlens.data.pipeline.python_parts import PythonPart, python_parts
 from faultlens.data.pipeline.result import Concern, PipelineCheck
 from faultlens.data.pipeline.sharing import buffers, shared
+from faultlens.data.pipeline.values import component, of_elements, of_passes, of_zipped
 
-MOSTLY = 0.9  # of the elements have as many labels as images: then the others are wrong
-FEW = 5
 COPY = "Hand out a copy: array.copy()."
 
 
@@ -28,102 +27,68 @@ def check(dataset: Any, elements: int = 100) -> PipelineCheck:
         found = reuse(dataset)
         return PipelineCheck(concerns=(_reused(found),) if found else (), elements=0, ended=False)
     first = passed(dataset, elements)
-    concerns = [*_of_elements(first), *_last_batch(first, dataset)]
+    concerns = [*of_elements(first, dataset), *of_zipped(dataset)]
     if not first.error:
-        concerns += _of_second_pass(first, passed(dataset, elements, look=False))
-    parts = python_parts(dataset)
-    concerns += _reused_buffers(dataset, first, parts)
-    for part in parts:
-        if part.parallel:
-            concerns += _shared_objects(part)
-    return PipelineCheck(concerns=tuple(concerns), elements=len(first.digests), ended=first.ended)
+        concerns += of_passes(first, passed(dataset, elements, look=False))
+    if first.changed:
+        concerns.append(_changed(first.changed))
+    for part in python_parts(dataset):
+        concerns += _of_part(part, look=not first.changed)
+    return PipelineCheck(concerns=tuple(dict.fromkeys(concerns)), elements=len(first.digests), ended=first.ended)
 
 
-def _of_elements(seen: Passed) -> Iterator[Concern]:
-    count = len(seen.digests)
-    if seen.error:
-        yield Concern(kind="raises", severity="error", element=count, reason=f"Element {count}: {seen.error}")
-    elif not count:
-        yield Concern(kind="empty", severity="warning", reason="There are no elements.")
-    for each in seen.not_finite.values():
-        what = " and ".join(
-            f"{number} {name}" for number, name in ((each.nans, "NaN"), (each.infinities, "infinite")) if number
-        )
-        reason = f"Element {each.element}{_of(each.name)} has {what} of {each.size} values."
-        yield Concern(kind="not-finite", severity="warning", element=each.element, reason=reason)
-    yield from _counts(seen)
+def _of_part(part: PythonPart, look: bool) -> Iterator[Concern]:
+    if part.in_place and look:
+        yield from _used_again(part)
+    if part.in_place and part.generator and (lost := converted(part.function, part.dataset.element_spec)):
+        yield _converted(lost)
+    if part.parallel:
+        for each in shared(part.function):
+            reason = f"{_name(part)} is called by several threads and uses {each.name}, {each.what}: {each.harm}."
+            yield Concern(
+                kind="shared-object",
+                severity="note" if each.minor else "warning",
+                reason=reason,
+                advice="Make one in each call, or lock it.",
+            )
 
 
-def _counts(seen: Passed) -> Iterator[Concern]:
-    pairs = [(number, each[0], each[1]) for number, each in enumerate(seen.firsts) if each and None not in each[:2]]
-    odd = [each for each in pairs if each[1] != each[2]]
-    if odd and len(pairs) - len(odd) >= max(FEW, MOSTLY * len(pairs)):
-        number, one, other = odd[0]
-        reason = (
-            f"Element {number} has {one} inputs and {other} labels; in {len(pairs) - len(odd)} of {len(pairs)} "
-            "elements there are as many of one as of the other."
-        )
-        yield Concern(kind="counts", severity="warning", element=number, reason=reason)
+def _used_again(part: PythonPart) -> Iterator[Concern]:
+    """By what happens to elements that are held; else by what the function hands out."""
+    # What was batched or mapped later is a copy, of whatever the buffer held at that time: look before that.
+    changed = passed(part.dataset, 2 * HELD, look=False).changed
+    if changed:
+        yield _changed(changed)
+    elif part.generator:
+        if found := reuse(part.function, part.dataset.element_spec):
+            yield _reused(found)
+    elif not part.parallel:
+        for name, array in buffers(part.function).items():
+            address = array.__array_interface__["data"][0]
+            reason = f"{_name(part)} writes to {name} and returns it, each time the same memory. {_luck(address)}"
+            yield Concern(kind="reused-buffer", severity="warning", reason=reason, advice=COPY)
 
 
-def _last_batch(seen: Passed, dataset: Any) -> Iterator[Concern]:
-    sizes = [each[0] for each in seen.firsts if each]
-    if not seen.ended or len(sizes) < 2 or not any("Batch" in type(step).__name__ for step in steps(dataset)):
-        return
-    *others, last = sizes
-    if len(set(others)) == 1 and others[0] is not None and last is not None and last < others[0]:
-        reason = f"The last batch has {last} elements, the others {others[0]}."
-        yield Concern(kind="last-batch", severity="note", reason=reason, element=len(sizes) - 1)
-
-
-def _of_second_pass(first: Passed, second: Passed) -> Iterator[Concern]:
-    if second.error:
-        yield Concern(kind="raises", severity="error", reason=f"In the second pass: {second.error}")
-    elif first.digests and not second.digests:
-        reason = f"The first pass had {len(first.digests)} elements, the second none."
-        advice = "from_generator wants a function that begins anew each time."
-        yield Concern(kind="one-pass", severity="warning", reason=reason, advice=advice)
-    elif first.digests != second.digests:
-        order = "come in another order" if sorted(first.digests) == sorted(second.digests) else "are not the same"
-        reason = f"The first {len(first.digests)} elements {order} in two passes."
-        yield Concern(kind="not-deterministic", severity="note", reason=reason)
-
-
-def _reused_buffers(dataset: Any, seen: Passed, parts: list[PythonPart]) -> Iterator[Concern]:
-    """By what happens to elements that are held; else by what the functions hand out."""
-    if seen.changed:
-        yield _changed(*seen.changed)
-        return
-    for part in parts:
-        # What was batched or mapped since is a copy, of whatever the buffer held at that time: look before that.
-        before = passed(part.dataset, 2 * HELD, look=False) if part.dataset is not dataset else seen
-        if before.changed:
-            yield _changed(*before.changed)
-        elif part.generator:
-            if found := reuse(part.function, part.dataset.element_spec):
-                yield _reused(found)
-        elif part.in_place and not part.parallel:
-            for name, array in buffers(part.function).items():
-                address = array.__array_interface__["data"][0]
-                reason = f"{_name(part)} writes to {name} and returns it, each time the same memory. {_luck(address)}"
-                yield Concern(kind="reused-buffer", severity="warning", reason=reason, advice=COPY)
-
-
-def _changed(element: int, name: str) -> Concern:
+def _changed(found: Changed) -> Concern:
+    where = f", at {found.address:#x}," if found.address is not None else ""
     reason = (
-        f"Element {element}{_of(name)} changed while later ones were made: its memory is a buffer that is written "
-        f"to again. TensorFlow uses such memory in place where its address is a multiple of {ALIGNMENT}."
+        f"Element {found.element}{component(found.name)} changed while later ones were made: its memory{where} is a "
+        f"buffer that is written to again. TensorFlow uses memory in place where its address is a multiple of "
+        f"{ALIGNMENT}."
     )
-    return Concern(kind="reused-buffer", severity="error", element=element, reason=reason, advice=COPY)
+    return Concern(kind="reused-buffer", severity="error", element=found.element, reason=reason, advice=COPY)
 
 
 def _reused(found: Reuse) -> Concern:
-    one, other = found.elements
-    reason = f"The generator yields elements {one} and {other}{_of(found.name)} in one buffer. {_luck(found.address)}"
+    what = "which is in the same memory" if found.same else "and has parts of its memory"
+    reason = (
+        f"The generator's element {found.element}{component(found.name)} changes when it makes element {found.later}, "
+        f"{what}. {_luck(found.address)}"
+    )
     return Concern(
         kind="reused-buffer",
         severity="error" if found.in_place else "warning",
-        element=one,
+        element=found.element,
         reason=reason,
         advice=COPY,
     )
@@ -140,17 +105,14 @@ def _luck(address: int) -> str:
     )
 
 
-def _shared_objects(part: PythonPart) -> Iterator[Concern]:
-    for each in shared(part.function):
-        reason = f"{_name(part)} is called by several threads and uses {each.name}, {each.what}: {each.harm}."
-        yield Concern(
-            kind="shared-object", severity="warning", reason=reason, advice="Make one in each call, or lock it."
-        )
+def _converted(lost: Converted) -> Concern:
+    reason = (
+        f"The generator's element {lost.element}{component(lost.name)} has a value {lost.value:g} ({lost.dtype}), of "
+        f"which TensorFlow makes {lost.becomes:g}, without a word: {lost.promised} was promised."
+    )
+    advice = "Promise the type that the generator yields."
+    return Concern(kind="converted", severity="warning", element=lost.element, reason=reason, advice=advice)
 
 
 def _name(part: PythonPart) -> str:
     return f"{getattr(part.function, '__qualname__', 'A function').rpartition('.')[2]}()"
-
-
-def _of(name: str) -> str:
-    return f", component {name}," if name else ""

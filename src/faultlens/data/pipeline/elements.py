@@ -13,12 +13,21 @@ from faultlens.safe_text import one_line
 
 HELD = 8  # elements that are kept while others are made
 MAX_HELD = 256 << 20  # bytes
-_NODES = re.compile(r"\{\{.*?\}\} ?|\[Op:\w+\]|name: *$")
+_NODES = re.compile(r"\{\{.*?\}\} ?|\[Op:\w+\]|name: *$|Error in user-defined function passed to .*?: Iterator::\S+: ")
+
+Shape = tuple[int | None, ...]
 
 
 class Leaf(NamedTuple):
-    name: str
-    tensor: Any
+    name: str  # as the program has it: [0]['image']
+    value: Any  # a tensor, also a ragged or a sparse one
+
+
+class Held(NamedTuple):
+    element: int
+    leaf: Leaf
+    digest: bytes
+    size: int
 
 
 class NotFinite(NamedTuple):
@@ -29,43 +38,50 @@ class NotFinite(NamedTuple):
     size: int
 
 
+class Changed(NamedTuple):
+    """An element that did not stay as it was."""
+
+    element: int
+    name: str
+    address: int | None
+
+
 @dataclass
 class Passed:
     """One pass over the first elements."""
 
     digests: list[bytes] = field(default_factory=list)
-    firsts: list[list[int | None]] = field(default_factory=list)  # first dimensions: images, labels …
+    shapes: list[dict[str, Shape]] = field(default_factory=list)
     not_finite: dict[str, NotFinite] = field(default_factory=dict)  # the first of each component
-    changed: tuple[int, str] | None = None  # the first element that did not stay as it was
+    changed: Changed | None = None  # the first one
     error: str = ""
     ended: bool = False
 
 
 def passed(dataset: Any, elements: int, look: bool = True) -> Passed:
-    """`look`: at the values, too."""
-    result, held, size = Passed(), deque[tuple[int, list[Leaf], bytes]](), 0
+    """`look`: at shapes and values, too."""
+    result, waiting = Passed(), deque[list[Held]]()
     try:
         for number, element in enumerate(dataset.take(elements)):
-            leaves = list(leaves_of(element))
-            result.digests.append(_digest(leaves))
+            held = [Held(number, leaf, _digest(leaf), _size(leaf)) for leaf in leaves_of(element)]
+            result.digests.append(b"".join(each.digest for each in held))
             if look:
-                result.firsts.append(_firsts(element))
-                _see_values(number, leaves, result)
-            held.append((number, leaves, result.digests[-1]))
-            size += _size(leaves)
-            while len(held) > HELD or (size > MAX_HELD and len(held) > 1):
-                size -= _size(held[0][1])
-                _see_change(*held.popleft(), result)
+                result.shapes.append({leaf.name: tuple(leaf.value.shape) for _, leaf, _, _ in held})
+                for each in held:
+                    _see_values(number, each.leaf, result)
+            waiting.append(held)
+            while len(waiting) > HELD or (len(waiting) > 1 and _bytes(waiting) > MAX_HELD):
+                _see_change(waiting.popleft(), result)
         result.ended = len(result.digests) < elements
     except Exception as error:  # whatever the program's own functions raise
         result.error = words(error)
-    for each in held:
-        _see_change(*each, result)
+    for held in waiting:
+        _see_change(held, result)
     return result
 
 
 def leaves_of(element: Any, name: str = "") -> Iterator[Leaf]:
-    """The dense values in it, with the names that the program knows. Data sets in it (windows) are left out."""
+    """Data sets in it (windows) are left out."""
     import tensorflow as tf
 
     if isinstance(element, dict):
@@ -74,12 +90,9 @@ def leaves_of(element: Any, name: str = "") -> Iterator[Leaf]:
     elif isinstance(element, (tuple, list)):
         for number, value in enumerate(element):
             yield from leaves_of(value, f"{name}[{number}]")
-    elif isinstance(element, tf.RaggedTensor):
-        yield Leaf(name, element.flat_values)
-        yield from (Leaf(f"{name} (rows)", splits) for splits in element.nested_row_splits)
-    elif isinstance(element, tf.SparseTensor):
-        yield from (Leaf(name, element.values), Leaf(f"{name} (indices)", element.indices))
-    elif isinstance(element, tf.Tensor) and element.dtype not in (tf.variant, tf.resource):
+    elif getattr(element, "dtype", None) in (tf.variant, tf.resource):
+        return
+    elif isinstance(element, (tf.RaggedTensor, tf.SparseTensor, tf.Tensor)):
         yield Leaf(name, element)
 
 
@@ -91,11 +104,21 @@ def words(error: Exception) -> str:
     return one_line(f"{kind}: {lines[0]}" if lines else kind, 300)
 
 
-def _digest(leaves: list[Leaf]) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in leaves:
+def _dense(value: Any) -> list[Any]:
+    import tensorflow as tf
+
+    if isinstance(value, tf.RaggedTensor):
+        return [value.flat_values, *value.nested_row_splits]
+    if isinstance(value, tf.SparseTensor):
+        return [value.values, value.indices, value.dense_shape]
+    return [value]
+
+
+def _digest(leaf: Leaf) -> bytes:
+    digest = hashlib.blake2b(leaf.name.encode("utf-8", "replace"), digest_size=16)
+    for tensor in _dense(leaf.value):
         values = tensor.numpy()
-        digest.update(f"{name}{tensor.dtype}{tensor.shape}".encode())
+        digest.update(f"{tensor.dtype}{tensor.shape}".encode())
         if isinstance(values, bytes):
             digest.update(values)
         elif values.dtype == object:
@@ -106,35 +129,37 @@ def _digest(leaves: list[Leaf]) -> bytes:
     return digest.digest()
 
 
-def _see_change(number: int, leaves: list[Leaf], before: bytes, result: Passed) -> None:
-    if (result.changed is None or number < result.changed[0]) and _digest(leaves) != before:
-        result.changed = (number, ", ".join(leaf.name for leaf in leaves if leaf.name)[:100])
+def _see_change(held: list[Held], result: Passed) -> None:
+    for number, leaf, before, _ in held:
+        if result.changed is None and _digest(leaf) != before:
+            result.changed = Changed(number, leaf.name, _address(leaf.value))
 
 
-def _see_values(number: int, leaves: list[Leaf], result: Passed) -> None:
+def _address(value: Any) -> int | None:
     import numpy as np
 
-    for name, tensor in leaves:
-        if not (tensor.dtype.is_floating or tensor.dtype.is_complex) or name in result.not_finite:
-            continue
-        values = tensor.numpy()
-        values = values if values.dtype.kind in "fc" else values.astype(np.float32)  # bfloat16 and smaller
-        if not np.isfinite(values).all():
-            nans, infinities = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-            result.not_finite[name] = NotFinite(number, name, nans, infinities, int(values.size))
+    try:
+        return int(np.asarray(memoryview(value)).__array_interface__["data"][0])
+    except (TypeError, ValueError, BufferError):
+        return None
 
 
-def _firsts(element: Any) -> list[int | None]:
-    """Of (images, labels): how many there are of each, if that can be said."""
-    if not isinstance(element, tuple) or not 2 <= len(element) <= 3:
-        return []
-    return [_first(part) for part in element]
+def _see_values(number: int, leaf: Leaf, result: Passed) -> None:
+    import numpy as np
+
+    tensor = _dense(leaf.value)[0]
+    if not (tensor.dtype.is_floating or tensor.dtype.is_complex) or leaf.name in result.not_finite:
+        return
+    values = tensor.numpy()
+    values = values if values.dtype.kind in "fc" else values.astype(np.float32)  # bfloat16 and smaller
+    if not np.isfinite(values).all():
+        nans, infinities = int(np.isnan(values).sum()), int(np.isinf(values).sum())
+        result.not_finite[leaf.name] = NotFinite(number, leaf.name, nans, infinities, int(values.size))
 
 
-def _first(part: Any) -> int | None:
-    shape = getattr(part, "shape", None)
-    return None if shape is None or not shape.rank or shape[0] is None else int(shape[0])
+def _size(leaf: Leaf) -> int:
+    return sum(int(tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in _dense(leaf.value))
 
 
-def _size(leaves: list[Leaf]) -> int:
-    return sum(int(tensor.shape.num_elements() or 0) * tensor.dtype.size for _, tensor in leaves)
+def _bytes(waiting: deque[list[Held]]) -> int:
+    return sum(each.size for held in waiting for each in held)

@@ -39,7 +39,7 @@ def python_parts(dataset: Any) -> list[PythonPart]:
             function = _function(token)
             generator = _generator(function)
             if generator is not None:
-                part = PythonPart(generator, step, is_parallel(step), generator=True, in_place=True)
+                part = PythonPart(generator, step, is_parallel(step), generator=True, in_place=op != "EagerPyFunc")
             elif function is not None and not _is_tensorflows(function):
                 part = PythonPart(function, step, is_parallel(step), generator=False, in_place=op != "EagerPyFunc")
             else:

@@ -9,6 +9,7 @@ from faultlens.errors import FaultlensError
 from faultlens.scanned import Severity
 
 ConcernKind = Literal[
+    "converted",  # values that the promised type cannot hold
     "counts",  # as many labels as images, and then not
     "empty",
     "last-batch",
@@ -17,6 +18,7 @@ ConcernKind = Literal[
     "one-pass",  # nothing comes the second time
     "raises",
     "reused-buffer",
+    "shape",  # not like the others
     "shared-object",
 ]
 
