@@ -149,6 +149,11 @@ class TestNumpyArchive:
         start = data.index(b"\x93NUMPY")
         assert unnoticed_flips(NPZ, data, start, start + 128 + 160) == []
 
+    def test_numbered_arrays_need_not_be_alike(self) -> None:
+        file = io.BytesIO()
+        numpy.savez(file, numpy.ones(3), numpy.ones(3), numpy.arange(3))
+        assert all(len(trait.values) == 1 for trait in checked(NPZ, file.getvalue()).traits)
+
     def test_numbers_that_are_not_finite_name_the_array(self) -> None:
         (flaw,) = flaws(NPZ, archived(True, x=numpy.ones(3), y=numpy.array([1, numpy.inf])))
         assert (flaw.kind, flaw.place.member) == ("not-finite", "y.npy")

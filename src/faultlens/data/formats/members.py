@@ -41,9 +41,11 @@ def check_member(read: Read, size: int, look: Look, spot: Spot, check_archive: C
     name = spot.member.lower()
     if is_companion(spot.member):
         return
-    group = f"{group_of(look.piece.path)} {group_of(name)}"
+    archive = group_of(look.piece.path)
     if name.endswith(".npy"):
-        check_array(read, look, spot, group)
+        # Arrays in one `.npz` are called arr_0, arr_1 and need not be alike; in other archives each is a sample.
+        alike = name if ".npz" in f"{archive} {name}".lower() else group_of(name)
+        check_array(read, look, spot, f"{archive} {alike}")
         return
     if size > WHOLE:
         if name.endswith((*ARCHIVES, *IMAGES)):
@@ -55,7 +57,7 @@ def check_member(read: Read, size: int, look: Look, spot: Spot, check_archive: C
     if name.endswith(ARCHIVES):
         check_archive(data, look, spot)
     elif is_image(name, data):
-        check_image(data, look, spot, posixpath.splitext(group)[1])
+        check_image(data, look, spot, f"{archive} {posixpath.splitext(name)[1]}")
     elif name.endswith(".json") and size <= MAX_JSON and not _is_json(data):
         look.flaw("structure", "it is no JSON", **spot.keywords())
 
