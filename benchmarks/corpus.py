@@ -11,10 +11,10 @@ from measure import PROGRAMS, Bench, Table
 MUTATED, HEALTHY = 10_200, 100_000
 TEXT = """\
 {files:,} files, each with one wound at a random place, all given to one `faultlens scan`: the share that it finds;
-in brackets with `--pixels`, where that finds more. A flipped bit in what has no checksum (pixels of a BMP, numbers in an
-npy or CSV file, the entropy-coded data of a JPEG) leaves a file that is as whole as any: nothing can find all of these.
-Left out are cuts that leave a whole file: a TFRecord file between two records, a CSV file behind a line or inside of
-its last number.
+in brackets with `--pixels`, where that finds more. A flipped bit in what has no checksum (pixels of a BMP, numbers in
+an npy or CSV file, the entropy-coded data of a JPEG) leaves a file that is as whole as any: nothing can find all of
+these. Left out are cuts that leave a whole file: a TFRecord file between two records, a CSV file behind a line or
+inside of its last number.
 
 Cut off: {cut_found:,} of {cut_files:,} found (target all: {cut}). Any wound in TFRecord files, plain or packed:
 {records_found:,} of {records_files:,} (target all: {records}). False alarms in {healthy_files:,} healthy files with

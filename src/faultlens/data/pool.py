@@ -58,6 +58,7 @@ class Pool:
         self._count = count
         self._waiting: deque[Piece] = deque()  # taken back from a worker that died
         self._found: dict[tuple[str, int], list[Flaw]] = {}  # of pieces that are begun again
+        self._once: set[tuple[str, int, str]] = set()  # items that one reader died of
         self._false_starts = 0
 
     def __enter__(self) -> Pool:
@@ -142,7 +143,9 @@ class Pool:
             raise FaultlensError("The processes that check files do not start.", f"The last one said: {words}")
         piece, *others = worker.queue
         self._waiting.extend(others)
-        if not begun:
+        suspect = (piece.path, piece.start, item)
+        if not begun or suspect not in self._once:  # anybody may have killed it: the second one is proof
+            self._once.add(suspect)
             self._waiting.appendleft(piece)
             return
         record = int(item.split()[1]) if item.startswith("record ") and item.split()[1].isdigit() else None
