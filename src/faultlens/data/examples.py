@@ -11,7 +11,7 @@ from faultlens.scanned import Kind, Place
 
 PRESENT = "present"
 EMPTY = KINDS[0]
-_RECORDS = ("something else", "a tf.train.Example", "a tf.train.SequenceExample")
+AN_EXAMPLE, OTHER = "a tf.train.Example", "something else"
 
 
 def look_into(run: Run, state: StateC, relations: Relations, look: Look, group: str) -> None:
@@ -47,7 +47,8 @@ def look_into(run: Run, state: StateC, relations: Relations, look: Look, group: 
 def describe(state: StateC, look: Look, group: str) -> None:
     """The traits of all records, when they have been seen."""
     for number, value in enumerate(state.kinds):
-        _trait(look, "contents", _RECORDS[number], value, group, kind="structure")
+        what = OTHER if number == RAW else AN_EXAMPLE
+        _trait(look, "kind of record", what, value, group, kind="structure", usual=AN_EXAMPLE)
     if not state.kinds[RAW].count or state.kinds[EXAMPLE].count:
         _presence(state, look, group)
         for feature in state.features[: state.feature_count]:
