@@ -73,6 +73,8 @@ def _lines(source: Source, size: int, flaws: Sequence[Flaw], file: BinaryIO) -> 
 
 def _packed_records(wbits: int) -> Write:
     def write(source: Source, _: int, flaws: Sequence[Flaw], file: BinaryIO) -> Clean:
+        if whole_file(flaws, packed=True):
+            raise NoCopyError("It is bad as a whole: there is no copy.")
         bad = gaps(flaws)
         rest = tail(source, bad[-1].end if bad else 0)
         parts = kept(bad, rest.end)

@@ -48,25 +48,37 @@ class PackedBytes:
             if not self._waiting:
                 self.problem, self.cut_off = "it ends in the middle of its compressed data", True
                 break
-            try:
-                part = self._inflater.decompress(self._waiting, len(buffer) - done)
-            except zlib.error as error:
-                self.problem = f"its compressed data are damaged ({_reason(error)})"
-                break
-            self._waiting = self._inflater.unconsumed_tail
+            part = self._unpacked(len(self._waiting), len(buffer) - done)
             buffer[done : done + len(part)] = part
             done += len(part)
         return done
 
+    def _unpacked(self, size: int, most: int) -> bytes:
+        """What so many waiting bytes give. zlib throws away what it unpacked in the call that fails: then with fewer
+        bytes, until all that comes before the damage is there."""
+        before = self._inflater.copy()
+        try:
+            part = self._inflater.decompress(self._waiting[:size], most)
+        except zlib.error as error:
+            self._inflater = before
+            if size > 1 or most > 1:
+                return self._unpacked(size // 2, most) if size > 1 else self._unpacked(size, most // 2)
+            self.problem = f"its compressed data are damaged ({_reason(error)})"
+            return b""
+        self._waiting = self._inflater.unconsumed_tail + self._waiting[size:]
+        return part
+
     def _next_member(self) -> bool:
         """GZIP files may be joined end to end; zeros may fill up a block."""
-        rest = self._inflater.unused_data or self._source.read(self._at, PACKED_STEP)
-        if not self._inflater.unused_data:
-            self._at += len(rest)
+        rest = self._inflater.unused_data + self._waiting
+        if len(rest) < 2:
+            more = self._source.read(self._at, PACKED_STEP)
+            self._at += len(more)
+            rest += more
         if not rest or not rest.strip(b"\0"):
             return False
         if rest[:2] != b"\x1f\x8b":
-            self.trailing = len(rest)
+            self.trailing = len(rest) + max(self._source.identity().size - self._at, 0)
             return False
         self._inflater = zlib.decompressobj(wbits=47)
         self._waiting = rest

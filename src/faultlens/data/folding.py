@@ -37,7 +37,8 @@ class Folded:
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
         self.flaws: list[Flaw] = []
-        self.untold = self.records = self.bytes = self.decoded = 0
+        self.untold: dict[str, int] = {}  # flaws that were counted only, of each file
+        self.records = self.bytes = self.decoded = 0
         self.traits: dict[tuple[str, str], Trait] = {}
         self.sizes: dict[str, dict[int, int]] = {}
         self.largest: dict[str, list[Place]] = {}
@@ -52,7 +53,7 @@ class Folded:
                 if flaw.kind != "changed" or not changed:
                     self.add_flaw(replace(flaw, place=_later(flaw.place, before)))
                 changed = changed or flaw.kind == "changed"
-            self.untold += checked.flaws_untold
+            self._add_untold(checked.piece.path, checked.flaws_untold)
             for trait in checked.traits:
                 self._add_trait(trait, before)
             for group, sizes in checked.sizes.items():
@@ -73,7 +74,11 @@ class Folded:
         if len(self.flaws) < MAX_KEPT:
             self.flaws.append(flaw)
         else:
-            self.untold += 1
+            self._add_untold(flaw.place.path, 1)
+
+    def _add_untold(self, path: str, count: int) -> None:
+        if count:
+            self.untold[path] = self.untold.get(path, 0) + count
 
     def _add_trait(self, trait: Trait, before: int) -> None:
         key = (trait.group, trait.name)
@@ -81,10 +86,8 @@ class Folded:
         values = dict(known.values) if known else {}
         for value, seen in trait.values.items():
             earlier = values.get(value, Seen(count=0))
-            places = (*earlier.places, *(_later(place, before) for place in seen.places))
-            values[value] = Seen(
-                count=earlier.count + seen.count, places=tuple(sorted(places, key=by_place)[:MAX_PLACES])
-            )
+            places = _first(earlier.places, [_later(place, before) for place in seen.places])
+            values[value] = Seen(count=earlier.count + seen.count, places=places)
         varied = trait.varied or (known is not None and known.varied) or len(values) > MAX_VALUES
         self.traits[key] = replace(trait, values={} if varied else values, varied=varied)
 
@@ -93,6 +96,13 @@ class Folded:
         largest.extend(places)
         largest.sort(key=lambda place: (-(place.size or 0), by_place(place)))
         del largest[MAX_LARGEST:]
+
+
+def _first(known: tuple[Place, ...], more: list[Place]) -> tuple[Place, ...]:
+    """Those that come first, in whatever order they are found."""
+    if len(known) == MAX_PLACES:
+        more = [place for place in more if by_place(place) < by_place(known[-1])]
+    return tuple(sorted((*known, *more), key=by_place)[:MAX_PLACES]) if more else known
 
 
 def by_place(place: Place) -> tuple[str, int, int, str]:

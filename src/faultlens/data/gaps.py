@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from faultlens.scanned import Flaw
+from faultlens.scanned import Flaw, Kind
 
 END = 1 << 62  # of any file
 ALL = -1  # records that there are
+# Of compressed data, which then end early: what comes before is as good as ever.
+_OF_PACKING: frozenset[Kind] = frozenset({"checksum", "trailing", "truncated"})
 
 
 class Gap(NamedTuple):
@@ -26,9 +28,9 @@ class Run(NamedTuple):
     records: int
 
 
-def whole_file(flaws: Iterable[Flaw]) -> bool:
+def whole_file(flaws: Iterable[Flaw], packed: bool = False) -> bool:
     """Whether one of them has no place in the file."""
-    return any(flaw.place.offset is None for flaw in flaws)
+    return any(flaw.place.offset is None and not (packed and flaw.kind in _OF_PACKING) for flaw in flaws)
 
 
 def gaps(flaws: Iterable[Flaw]) -> list[Gap]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from faultlens.data.feed import Bytes, PackedBytes
@@ -35,19 +36,27 @@ def tail(source: Source, start: int) -> Tail:
 
 
 class Reader:
-    """Reads and skips in bounded memory."""
+    """Reads and skips in bounded memory, a block at a time."""
 
     def __init__(self, stream: Bytes) -> None:
         self._stream = stream
         self._block = memoryview(bytearray(BLOCK))
+        self._at = self._end = 0
 
     def read(self, size: int) -> bytes:
         """Fewer bytes at the end; at most a block."""
-        count = self._stream.read_into(self._block[: min(size, BLOCK)])
-        return bytes(self._block[:count])
+        return b"".join(map(bytes, self._parts(min(size, BLOCK))))
 
     def skip(self, size: int) -> int:
-        left = size
-        while left and (count := self._stream.read_into(self._block[: min(left, BLOCK)])):
-            left -= count
-        return size - left
+        return sum(map(len, self._parts(size)))
+
+    def _parts(self, size: int) -> Iterator[memoryview]:
+        while size:
+            if self._at == self._end:
+                self._at, self._end = 0, self._stream.read_into(self._block)
+            part = self._block[self._at : min(self._at + size, self._end)]
+            if not part:
+                return
+            self._at += len(part)
+            size -= len(part)
+            yield part

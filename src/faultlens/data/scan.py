@@ -94,7 +94,7 @@ def scan(
         roots=tuple(roots),
         flaws=tuple(flaws),
         files=_with_findings(folded, flaws),
-        flaws_untold=folded.untold,
+        flaws_untold=sum(folded.untold.values()),
         files_checked=len(folded.files),
         files_passed_over=len(unknown),
         records=folded.records,
@@ -179,7 +179,7 @@ class _Run:
 
 
 def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
-    errors: dict[str, int] = {}
+    errors = dict(folded.untold)
     warnings: dict[str, int] = {}
     for flaw in flaws:
         counts = errors if flaw.severity == "error" else warnings

@@ -115,8 +115,7 @@ def _runs(path: str, known: Findings, compressed: bool) -> list[Run]:
         raise FaultlensError(f"{path} has more bad records than the findings list.", "Leave it out.")
     size = _size_now(path, file.identity if file else None)
     bad = gaps(known.flaws(path))
-    # What is wrong with compressed data has no place in what is packed: see _ended.
-    if not size or (whole_file(known.flaws(path)) and not compressed):
+    if not size or whole_file(known.flaws(path), compressed):
         return []
     if not compressed and bad[-1].start >= size:
         raise changed(path)
