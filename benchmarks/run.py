@@ -21,6 +21,7 @@ import checkup
 import core_file
 import corpus
 import death
+import decode
 import diagnosis
 import kernels
 import losses
@@ -57,6 +58,7 @@ BENCHMARKS = {
     "losses": losses.run,
     "saving": saving.run,
     "records": records.run,
+    "decode": decode.run,
     "corpus": corpus.run,
     "workers": workers.run,
 }
