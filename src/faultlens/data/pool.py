@@ -124,9 +124,7 @@ class Pool:
         if answer.checked is None:
             raise FaultlensError(answer.problem, answer.advice)
         self._false_starts = 0
-        piece = worker.queue.popleft()
-        worker.alive()
-        yield self._with_earlier(piece, answer.checked)
+        yield self._with_earlier(worker.done(), answer.checked)
 
     def _with_earlier(self, piece: Piece, checked: Checked) -> Checked:
         earlier = self._found.pop((piece.path, piece.start), [])
@@ -184,18 +182,27 @@ class _Worker:
         self.answers = answers
         self.answers_file = os.fdopen(answers, "rb", buffering=0)
         self.queue: deque[Piece] = deque()
+        self._queued = 0  # bytes
         self._ticks, self._changed = 0, time.monotonic()
         self._next_look = 0.0
         self._write(msgspec.msgpack.encode(task))
 
     def has_room(self) -> bool:
-        return len(self.queue) < AHEAD and sum(piece.end - piece.start for piece in self.queue) < AHEAD_BYTES
+        return len(self.queue) < AHEAD and self._queued < AHEAD_BYTES
 
     def give(self, piece: Piece) -> None:
         if not self.queue:
             self.alive()
         self.queue.append(piece)
+        self._queued += piece.end - piece.start
         self._write(msgspec.msgpack.encode(piece))
+
+    def done(self) -> Piece:
+        """The first piece of its queue."""
+        piece = self.queue.popleft()
+        self._queued -= piece.end - piece.start
+        self.alive()
+        return piece
 
     def alive(self) -> None:
         self._changed = time.monotonic()
