@@ -23,6 +23,7 @@ import corpus
 import death
 import decode
 import diagnosis
+import images
 import kernels
 import losses
 import machine
@@ -59,6 +60,8 @@ BENCHMARKS = {
     "saving": saving.run,
     "records": records.run,
     "decode": decode.run,
+    "images": images.run,
+    "damaged": images.found,
     "corpus": corpus.run,
     "workers": workers.run,
 }
