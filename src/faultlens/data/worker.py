@@ -88,14 +88,23 @@ def send(file: BinaryIO, message: bytes) -> None:
 
 def receive(file: BinaryIO) -> bytes | None:
     """None at the end."""
-    head = file.read(_FRAME.size)
+    head = _read(file, _FRAME.size)
     if len(head) < _FRAME.size:
         return None
     (size,) = _FRAME.unpack(head)
     if size > MAX_MESSAGE:
         return None
-    message = file.read(size)
+    message = _read(file, size)
     return message if len(message) == size else None
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    """A pipe without a buffer gives what is in it, which is less than a long message."""
+    parts = []
+    while size and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def main() -> None:
