@@ -15,9 +15,9 @@ HEADER = (
     "target", "",
 )  # fmt: skip
 TEXT = """\
-CPU seconds for one photo, in one process, in turns; twelve photos of each sort, of other sizes. They are made of noise
-with the spectrum of photos. "Walk" is what `faultlens scan` does with each image, `--pixels` decodes it besides, with
-libjpeg and strictly."""
+CPU seconds for one photo, in one process, in turns; twelve photos of each sort, of other sizes, five times over. They
+are made of noise with the spectrum of photos. "Walk" is what `faultlens scan` does with each image, `--pixels` decodes
+it besides, with libjpeg and strictly."""
 FOUND_HEADER = ("", "damage", "walk", "`--pixels`", "`tf.io.decode_image`")
 FOUND_TEXT = """\
 One image of each sort, damaged {count} times in each way, behind its headers: cut off anywhere, one bit changed, one

@@ -97,12 +97,14 @@ class Picture:
 
     def _segment(self, code: int, position: int, end: int) -> int:
         """Where the next one begins."""
-        payload = self.data[position + 4 : end]
         if code in TABLES:
-            self._tables = headers.extended(self._tables, code, payload)
-        elif code == SOS:
+            end = self._end_of_tables(end)
+            self._tables = headers.extended(self._tables, self.data[position:end])
+            return end
+        payload = self.data[position + 4 : end]
+        if code == SOS:
             return self._scan(payload, position, end)
-        elif code in FRAMES:
+        if code in FRAMES:
             if self.frame is not None:
                 raise Broken("structure", "the sizes of the image stand in it twice", position)
             self.frame = headers.frame(code, payload)
@@ -114,27 +116,37 @@ class Picture:
             raise Broken("unsupported", "it is a JPEG-LS image, whose structure is not known here", position)
         return end
 
+    def _end_of_tables(self, end: int) -> int:
+        """They stand together, and in most images of an encoder they are the same."""
+        data, last = self.data, len(self.data) - 4
+        while end <= last and data[end] == 0xFF and data[end + 1] in TABLES:
+            behind = end + 2 + (data[end + 2] << 8 | data[end + 3])
+            if not end + 4 <= behind <= len(data):
+                break
+            end = behind
+        return end
+
     def _scan(self, payload: bytes, position: int, start: int) -> int:
         frame = self.frame
         if frame is None:
             raise Broken("structure", "the image data begin before the sizes of the image", position)
-        plan = headers.plan(self._tables, frame.code, frame.precision, frame.components, payload)
-        self._scanned.update(plan.numbers)
+        scan = headers.scan(frame.code, frame.components, payload)
+        demands = headers.demands(self._tables, frame, scan)
+        self._scanned.update(scan.numbers)
         self._scans += 1
         if self._scans > MAX_SCANS:
             raise Broken("structure", f"it has more than {MAX_SCANS} scans", position)
-        end, found = entropy(self.data, start, plan.zeros)
-        self._contents(frame, plan, found, start, end)
+        end, found = entropy(self.data, start, demands.zeros)
+        self._contents(found, scan.mcus(frame), demands.bits, start, end)
         if end == len(self.data):
             raise cut(end, "within its image data" if any(self.data[-REST:]) else "the last of which are zeros")
         if (code := self.data[end + 1]) not in SEGMENTS and code != EOI:
             raise Broken("structure", f"the marker {code:#04x} stands in the middle of its data", end)
         return end
 
-    def _contents(self, frame: headers.Frame, plan: headers.Plan, found: Found, start: int, end: int) -> None:
+    def _contents(self, found: Found, mcus: int, bits: int, start: int, end: int) -> None:
         """Decoders pass over what is wrong here, and make grey areas of it."""
-        mcus = plan.mcus(frame)
-        needed = mcus * plan.bits // 8
+        needed = mcus * bits // 8
         if end - start < needed and end < len(self.data):
             reason = f"it has {end - start} bytes of image data where its size needs {needed} at least"
             self.problems.append(Problem("short", reason, start))

@@ -47,16 +47,18 @@ class Component(NamedTuple):
     quantisation: int
 
 
-class Plan(NamedTuple):
-    """What the data of a scan must be like."""
+class Scan(NamedTuple):
+    """The components that the header of a scan names, and how they are coded."""
 
-    numbers: bytes  # of its components
+    numbers: bytes
     single: Component | None  # if there is one only
     across: int  # the most of any component of the image
     down: int
     side: int  # pixels of a unit
-    bits: int  # that an MCU has at least; 0: unknown
-    zeros: int  # bytes in a row that cannot be; 0: any number can
+    blocks: tuple[int, ...]  # of each component in an MCU
+    quantisations: frozenset[int]
+    tables: tuple[tuple[int, int], ...]  # of each component: for DC, for AC
+    needed: frozenset[int]  # of those tables
 
     def mcus(self, frame: Frame) -> int:
         if self.single is None:
@@ -67,13 +69,34 @@ class Plan(NamedTuple):
         return -(-wide // self.side) * -(-high // self.side)
 
 
+class Demands(NamedTuple):
+    """What the data of a scan must be like."""
+
+    bits: int  # that an MCU has at least
+    zeros: int  # bytes in a row that cannot be; 0: any number can
+
+
+NO_DEMANDS = Demands(0, 0)
+
+
 @lru_cache(64)
-def extended(tables: Tables, code: int, segment: bytes) -> Tables:
-    if code == DHT:
-        if (found := huffman.tables(segment)) is None:
-            raise Damaged("a Huffman table is damaged")
-        return Tables({**tables.huffman, **found}, tables.quantisations)
-    return Tables(tables.huffman, tables.quantisations | _quantisations(segment))
+def extended(tables: Tables, segments: bytes) -> Tables:
+    """By the tables of some more segments, whose lengths are possible."""
+    known, quantisations, position = dict(tables.huffman), set(tables.quantisations), 0
+    while position < len(segments):
+        end = position + 2 + (segments[position + 2] << 8 | segments[position + 3])
+        if segments[position + 1] == DHT:
+            known |= _huffman(segments[position + 4 : end])
+        else:
+            quantisations |= _quantisations(segments[position + 4 : end])
+        position = end
+    return Tables(known, frozenset(quantisations))
+
+
+def _huffman(segment: bytes) -> dict[int, Table]:
+    if (found := huffman.tables(segment)) is None:
+        raise Damaged("a Huffman table is damaged")
+    return found
 
 
 def _quantisations(segment: bytes) -> set[int]:
@@ -109,37 +132,52 @@ def _components(raw: bytes) -> dict[int, Component]:
     return {raw[at]: Component(raw[at + 1] >> 4, raw[at + 1] & 15, raw[at + 2]) for at in range(0, len(raw), 3)}
 
 
-@lru_cache(64)
-def plan(tables: Tables, code: int, precision: int, components: bytes, scan: bytes) -> Plan:
-    """By the header of a scan."""
-    known, count = _components(components), scan[0] if scan else 0
-    numbers = scan[1:-3:2]
-    if not 1 <= count <= 4 or len(scan) != 4 + 2 * count or len(set(numbers) & known.keys()) != count:
+@lru_cache(256)
+def scan(code: int, components: bytes, header: bytes) -> Scan:
+    known, count = _components(components), header[0] if header else 0
+    numbers, tables = header[1:-3:2], tuple((each >> 4, 0x10 | each & 15) for each in header[2:-3:2])
+    if not 1 <= count <= 4 or len(header) != 4 + 2 * count or len(set(numbers) & known.keys()) != count:
         raise Damaged("the header of a scan is damaged")
     chosen = [known[number] for number in numbers]
-    if code not in LOSSLESS and not tables.quantisations.issuperset(each.quantisation for each in chosen):
+    return Scan(
+        numbers,
+        chosen[0] if count == 1 else None,
+        max(each.across for each in known.values()),
+        max(each.down for each in known.values()),
+        1 if code in LOSSLESS else BLOCK,
+        tuple(each.across * each.down if count > 1 else 1 for each in chosen),
+        frozenset() if code in LOSSLESS else frozenset(each.quantisation for each in chosen),
+        tables,
+        _needed(code, header[-3], header[-1], tables),
+    )
+
+
+def _needed(code: int, first: int, bits: int, tables: tuple[tuple[int, int], ...]) -> frozenset[int]:
+    """In a progressive image first coefficients and others have scans of their own, and further bits of the first no
+    table."""
+    if code > PROGRESSIVE:
+        return frozenset()
+    if code < PROGRESSIVE:
+        return frozenset(number for pair in tables for number in pair)
+    return frozenset(ac if first else dc for dc, ac in tables) if first or bits < 16 else frozenset()
+
+
+def demands(tables: Tables, frame: Frame, scan: Scan) -> Demands:
+    if not scan.quantisations <= tables.quantisations:
         raise Damaged("a quantisation table is missing")
-    bits, zeros = 0, 0
-    if coded := _coded(tables, code, precision, chosen, scan):
-        bits = sum(each.blocks * (each.dc.shortest + each.ac.shortest) for each in coded)
-        zeros = huffman.impossible_zeros(coded)
-    across, down = (max(each[way] for each in known.values()) for way in (0, 1))
-    side = 1 if code in LOSSLESS else BLOCK
-    return Plan(numbers, chosen[0] if count == 1 else None, across, down, side, bits, zeros)
+    if not tables.huffman and frame.code != PROGRESSIVE:  # a frame of a film, with the tables of the standard
+        return NO_DEMANDS
+    if not scan.needed <= tables.huffman.keys():
+        raise Damaged("a Huffman table is missing")
+    if frame.code >= PROGRESSIVE or frame.precision != 8:
+        return NO_DEMANDS
+    return _demands(tables, scan.blocks, scan.tables)
 
 
-def _coded(tables: Tables, code: int, precision: int, chosen: list[Component], scan: bytes) -> list[Coded]:
-    """None where the data are not simply Huffman codes from beginning to end."""
-    progressive = code == PROGRESSIVE
-    if code > PROGRESSIVE or precision != 8 or not (tables.huffman or progressive):
-        return []  # no tables: a frame of a film, with those of the standard
-    first, _, bits = scan[-3:]
-    needs_dc, needs_ac = (first == 0 and bits < 16, first > 0) if progressive else (True, True)
-    coded = []
-    for component, numbers in zip(chosen, scan[2:-3:2], strict=True):
-        dc, ac = tables.huffman.get(numbers >> 4), tables.huffman.get(0x10 | numbers & 15)
-        if (needs_dc and dc is None) or (needs_ac and ac is None):
-            raise Damaged("a Huffman table is missing")
-        if dc and ac and not progressive:
-            coded.append(Coded(component.across * component.down if len(chosen) > 1 else 1, dc, ac))
-    return coded
+@lru_cache(64)
+def _demands(tables: Tables, blocks: tuple[int, ...], numbers: tuple[tuple[int, int], ...]) -> Demands:
+    coded = [
+        Coded(count, tables.huffman[dc], tables.huffman[ac]) for count, (dc, ac) in zip(blocks, numbers, strict=True)
+    ]
+    bits = sum(each.blocks * (each.dc.shortest + each.ac.shortest) for each in coded)
+    return Demands(bits, huffman.impossible_zeros(coded))
