@@ -1,11 +1,19 @@
-"""CSV: has every line as many columns as the others?"""
+"""CSV: has every line as many columns as the others, and are columns of numbers numbers? As a stream."""
 
 from __future__ import annotations
 
-from faultlens.data.formats.base import Format
+from collections.abc import Iterator
+
+from faultlens.data.formats.base import Format, Item
+from faultlens.data.formats.csv_check import Check
+from faultlens.data.formats.csv_columns import is_number
+from faultlens.data.formats.csv_records import blocks, cells, is_blank, learned
+from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece
+from faultlens.scanned import Piece, Place
+
+WIDE = (b"\xff\xfe", b"\xfe\xff")  # two bytes for a character
 
 
 class CsvFile(Format):
@@ -17,10 +25,33 @@ class CsvFile(Format):
         return b"\0" not in head
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
-        position = 0
-        while block := source.read(position, min(1 << 22, piece.end - position)):
-            look.records += block.count(b"\n")
-            if b"\0" in block:
-                look.flaw("structure", "it holds NUL bytes", offset=position + block.index(b"\0"))
-            position += len(block)
-        look.bytes = position
+        size = look.bytes = piece.identity.size
+        if source.read(0, 2) in WIDE:
+            look.flaw("unsupported", "it is in UTF-16, which is not looked into")
+            return
+        dialect = learned(source, size, piece.path)
+        if dialect.columns:
+            look.trait("number of columns", str(dialect.columns), group=group_of(piece.path), share=0.5)
+        else:
+            look.note("its lines have different numbers of columns, so that these are not compared")
+        check = Check(dialect, look)
+        for block in blocks(source, size, dialect):
+            check.add(block)
+        check.tell()
+
+    def items(self, source: Source, piece: Piece) -> Iterator[Item]:
+        size = piece.identity.size
+        if source.read(0, 2) in WIDE:
+            return
+        dialect = learned(source, size, piece.path)
+        first = True
+        for block in blocks(source, size, dialect):
+            offset = block.offset
+            for number, record in enumerate(block.records, block.number):
+                if not is_blank(record):
+                    is_header = first and not any(map(is_number, cells(record, dialect)))
+                    first = False
+                    if not is_header and not block.too_long:
+                        place = Place(path=piece.path, record=number, offset=offset, size=len(record))
+                        yield Item(place, "line", record.removesuffix(b"\r"))
+                offset += len(record) + len(dialect.line_end)

@@ -1,0 +1,153 @@
+"""Which lines of a CSV file are odd? What the lines are like is known at the end: only then it is told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from faultlens.data.formats.csv_columns import Columns
+from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open
+from faultlens.data.look import Look
+from faultlens.scanned import Kind
+from faultlens.sizes import in_words
+
+MAX_KEPT = 1000  # odd lines
+FEW, MAX_DIFFERENT = 3, 0.1  # more, and the lines are no rows of a table
+
+
+class _Line(NamedTuple):
+    record: int
+    offset: int
+    size: int
+    reason: str
+    kind: Kind = "structure"
+
+
+class _Odd:
+    """Lines of one kind."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lines: list[_Line] = []
+
+    def add(self, line: _Line) -> None:
+        self.count += 1
+        if len(self._lines) < MAX_KEPT:
+            self._lines.append(line)
+
+    def tell(self, look: Look) -> None:
+        for line in self._lines:
+            look.flaw(line.kind, line.reason, record=line.record, offset=line.offset, size=line.size)
+
+
+class Check:
+    """Takes the blocks in order."""
+
+    def __init__(self, dialect: Dialect, look: Look) -> None:
+        self._dialect, self._look = dialect, look
+        self._columns = Columns(dialect, look)
+        self._different, self._not_utf8, self._zeros = _Odd(), _Odd(), _Odd()
+        self._utf8 = 0  # lines with characters that are not ASCII, and in order
+        self._before_header = True
+        self._last: _Line | None = None  # the last line, if a quote in it is not closed
+
+    def add(self, block: Block) -> None:
+        self._look.records += len(block.records)
+        if block.too_long:
+            reason = f"it is longer than {in_words(MAX_RECORD)}"
+            self._look.flaw("structure", reason, record=block.number, offset=block.offset)
+            return
+        self._check_characters(block)
+        if self._dialect.columns:
+            self._check_columns(block)
+
+    def tell(self) -> None:
+        if self._last is not None:
+            self._different.add(self._last)
+        if self._different.count <= max(FEW, MAX_DIFFERENT * self._look.records):
+            self._different.tell(self._look)
+        else:
+            reason = f"{self._different.count:,} of its lines have another number of columns than the others"
+            self._look.flaw("differs", reason)
+        self._zeros.tell(self._look)
+        if self._not_utf8.count <= max(FEW, self._utf8):
+            self._not_utf8.tell(self._look)
+        else:
+            self._look.note(f"{self._not_utf8.count:,} of its lines are no UTF-8: it is in another encoding")
+        self._columns.tell()
+
+    def _check_columns(self, block: Block) -> None:
+        delimiter, expected = self._dialect.delimiter.encode(), self._dialect.columns - 1
+        odd = [index for index, record in enumerate(block.records) if record.count(delimiter) != expected]
+        if block.quoted:
+            odd = sorted({*odd, *(index for index, record in enumerate(block.records) if QUOTE in record)})
+        if self._before_header and (first := self._first(block)) is not None:
+            odd = sorted({*odd, first})
+        self._last = self._unclosed(block) if block.quoted else None
+        if not odd:
+            self._columns.add_plain(block.records, lambda row: self._where(block, row))
+            return
+        self._check_each(block, odd)
+        rest = set(odd)
+        plain = [index for index in range(len(block.records)) if index not in rest]
+        self._columns.add_plain([block.records[index] for index in plain], lambda row: self._where(block, plain[row]))
+
+    def _check_each(self, block: Block, odd: list[int]) -> None:
+        rows, numbers = [], []
+        for index in odd:
+            record = block.records[index]
+            if is_blank(record):
+                continue
+            row = cells(record, self._dialect)
+            first, self._before_header = self._before_header, False
+            if len(row) == self._dialect.columns:
+                if not first:  # which may be names
+                    rows.append(row)
+                    numbers.append(index)
+            elif b"\0" not in record and not (first and len(row) == self._dialect.columns - 1):
+                # (R leaves out the name of the first column. Zeros are told as such.)
+                self._different.add(self._described(block, index, len(row)))
+        self._columns.add(rows, lambda row: self._where(block, numbers[row]))
+
+    @staticmethod
+    def _first(block: Block) -> int | None:
+        """The first line that is not blank."""
+        return next((index for index, record in enumerate(block.records) if not is_blank(record)), None)
+
+    def _described(self, block: Block, index: int, count: int) -> _Line:
+        where, expected = self._where(block, index), self._dialect.columns
+        columns = f"{count} column" if count == 1 else f"{count} columns"
+        if index == len(block.records) - 1 and not block.ended and count < expected:
+            return _Line(*where, f"it ends after {columns} of {expected}", "truncated")
+        if leaves_open(block.records[index], self._dialect):
+            return _Line(*where, "a quote in it is not closed")
+        return _Line(*where, f"it has {columns}, and not {expected} as the others")
+
+    def _unclosed(self, block: Block) -> _Line | None:
+        """The last line, where it has all columns and still ends too early."""
+        index, record = len(block.records) - 1, block.records[-1]
+        whole = len(cells(record, self._dialect)) == self._dialect.columns
+        if not whole or not leaves_open(record, self._dialect):
+            return None
+        return _Line(*self._where(block, index), "it ends within quotes", "truncated")
+
+    def _check_characters(self, block: Block) -> None:
+        if block.is_plain:
+            return
+        for index, record in enumerate(block.records):
+            if b"\0" in record:
+                count = record.count(0)
+                reason = f"{count:,} of its bytes are zero" if count > 1 else "one of its bytes is zero"
+                self._zeros.add(_Line(*self._where(block, index), reason))
+            if record.isascii():
+                continue
+            try:
+                record.decode()
+                self._utf8 += 1
+            except UnicodeDecodeError as error:
+                cut = index == len(block.records) - 1 and not block.ended and error.reason == "unexpected end of data"
+                reason = f"its byte {error.start:,} is no UTF-8"
+                line = _Line(*self._where(block, index), reason, "truncated" if cut else "structure")
+                self._not_utf8.add(line)
+
+    def _where(self, block: Block, index: int) -> tuple[int, int, int]:
+        return block.number + index, *block.place(index, self._dialect.line_end)

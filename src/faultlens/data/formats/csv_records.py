@@ -1,0 +1,177 @@
+"""Where do the records of a CSV file begin and end, and how are they divided? As a stream, in blocks.
+
+There is no one CSV: quotes may enclose line ends, be escaped in two ways, or be mere characters. A record is divided in
+the way that gives as many columns as most records of the file have."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from faultlens.data.source import Source
+from faultlens.sizes import MIB
+
+SAMPLE = 64 * 1024  # bytes that the ways of a file are learned from
+CHUNK = MIB
+MAX_RECORD = 16 * MIB
+DELIMITERS = (",", "\t", ";", "|", " ")
+QUOTE, ESCAPED = b'"', b'\\"'
+UTF8_MARK = b"\xef\xbb\xbf"
+MAX_DIFFERENT, FEW = 0.1, 3  # of the sample: otherwise its lines are no rows of a table
+
+
+class Dialect(NamedTuple):
+    delimiter: str
+    columns: int  # 0: they differ by nature
+    line_end: bytes
+
+
+class Block(NamedTuple):
+    number: int  # of its first record
+    offset: int
+    records: list[bytes]  # without line ends
+    ended: bool  # by a line end
+    quoted: bool = False  # there are quotes in it
+    is_plain: bool = True  # all its characters are ASCII, and none is zero
+    too_long: bool = False  # its one record is, and was not kept
+
+    def place(self, index: int, line_end: bytes) -> tuple[int, int]:
+        """Offset and size of a record."""
+        before = sum(map(len, self.records[:index])) + index * len(line_end)
+        return self.offset + before, len(self.records[index])
+
+
+def learned(source: Source, size: int, path: str) -> Dialect:
+    sample = source.read(0, SAMPLE).removeprefix(UTF8_MARK)
+    line_end = b"\r" if b"\n" not in sample and b"\r" in sample else b"\n"
+    lines = sample.split(line_end)
+    if size > SAMPLE and len(lines) > 1:
+        lines.pop()  # it is not whole
+    lines = [line for line in lines if not is_blank(line)]
+    order = ("\t", *DELIMITERS) if path.lower().endswith(".tsv") else DELIMITERS
+    best = Dialect(order[0], 0, line_end)
+    most = 0.0
+    for delimiter in order:
+        for counts in (_counts(lines, delimiter, quoted) for quoted in (True, False)):
+            total = sum(counts.values())
+            columns, agreeing = max(counts.items(), key=lambda item: item[1], default=(0, 0))
+            alike = total - agreeing <= max(FEW, MAX_DIFFERENT * total) and 2 * agreeing >= total
+            if columns > 1 and alike and agreeing / total > most:
+                best, most = Dialect(delimiter, columns, line_end), agreeing / total
+    return best
+
+
+def _counts(lines: list[bytes], delimiter: str, quoted: bool) -> Counter[int]:
+    """How many columns there are how often; of two that are as frequent, the first comes first."""
+    if not quoted:
+        return Counter(line.count(delimiter.encode()) + 1 for line in lines)
+    try:
+        return Counter(map(len, csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)))
+    except csv.Error:
+        return Counter()
+
+
+def is_blank(record: bytes) -> bool:
+    """Nothing, or a comment."""
+    return not record.strip() or record.startswith(b"#")
+
+
+def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
+    """All records in order. Those beyond all measure come alone, and empty."""
+    position = offset = number = 0
+    rest, skipping = b"", False
+    while rest or position < end:
+        data = source.read(position, min(CHUNK, end - position))
+        end = end if data else position  # it shrank
+        position += len(data)
+        last = position >= end
+        block, rest = rest + data, b""
+        cut = len(block) if last else block.rfind(dialect.line_end) + 1
+        if skipping:
+            begin = block.find(dialect.line_end) + 1
+            offset += begin or len(block)
+            if not begin:
+                continue
+            block, cut, skipping = block[begin:], cut - begin, False
+        block, rest = block[:cut], block[cut:]
+        if not block:
+            if len(rest) > MAX_RECORD:
+                yield Block(number, offset, [b""], ended=True, too_long=True)
+                offset, number, rest, skipping = offset + len(rest), number + 1, b"", True
+            continue
+        ended = block.endswith(dialect.line_end)
+        lines = block.split(dialect.line_end)
+        if ended:
+            lines.pop()
+        records, used = lines, len(lines)
+        if QUOTE in block:
+            records, used = _assembled(lines, dialect, last or len(block) > MAX_RECORD)
+        if used < len(lines):
+            left = dialect.line_end.join(lines[used:]) + dialect.line_end
+            rest, ended = left + rest, True
+            block = block[: len(block) - len(left)]
+        if records:
+            yield Block(number, offset, records, ended, QUOTE in block, block.isascii() and b"\0" not in block)
+        offset, number = offset + len(block), number + len(records)
+
+
+def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple[list[bytes], int]:
+    """Lines whose ends are quoted are put together. Also how many were used: for the others, more must be read."""
+    odd = [index for index, line in enumerate(lines) if QUOTE in line and _is_open(line)]
+    if not odd:
+        return lines, len(lines)
+    records: list[bytes] = []
+    done = 0
+    for index, following in zip(odd, [*odd[1:], None], strict=True):
+        if index < done:
+            continue
+        if following is None and not all_of_them:
+            return records + lines[done:index], index
+        records += lines[done:index]
+        done = index + 1
+        whole = dialect.line_end.join(lines[index : following + 1]) if following is not None else b""
+        if following is not None and len(cells(whole, dialect)) == dialect.columns:
+            records.append(whole)
+            done = following + 1
+        else:
+            records.append(lines[index])  # the quote is a mere character, or it is not closed
+    return records + lines[done:], len(lines)
+
+
+def _is_open(line: bytes) -> bool:
+    return (line.count(QUOTE) - line.count(ESCAPED)) % 2 == 1
+
+
+def cells(record: bytes, dialect: Dialect) -> list[str]:
+    """Each byte as one character. Line ends in quotes become spaces."""
+    text = record.decode("latin-1")
+    if '"' not in text:
+        return text.split(dialect.delimiter)
+    row = _parsed(text, dialect, escape=None)
+    if len(row) == dialect.columns:
+        return row
+    others = (text.split(dialect.delimiter), _parsed(text, dialect, escape="\\"))
+    return next((other for other in others if len(other) == dialect.columns), row)
+
+
+def _parsed(text: str, dialect: Dialect, escape: str | None) -> list[str]:
+    """Empty where it cannot be."""
+    csv.field_size_limit(2 * MAX_RECORD)
+    line = text.replace("\n", " ").replace("\r", " ")
+    reader = csv.reader((line,), delimiter=dialect.delimiter, escapechar=escape, doublequote=not escape)
+    try:
+        return next(reader, [])
+    except csv.Error:
+        return []
+
+
+def leaves_open(record: bytes, dialect: Dialect) -> bool:
+    """Whether a quote is not closed."""
+    line = record.decode("latin-1").replace("\n", " ").replace("\r", " ")
+    try:
+        list(csv.reader([line], delimiter=dialect.delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
