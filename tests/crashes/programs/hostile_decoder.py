@@ -11,9 +11,14 @@ import time
 import numpy as np
 import tensorflow as tf
 
+print("imported")
+os.write(2, b"imported")
+
 
 def act(item):
     word = item.numpy().decode()
+    if POISON and POISON.pop() == "deadly":
+        os.abort()
     action = ACTIONS.get(word)
     if action is not None:
         action()
@@ -37,8 +42,10 @@ def daemon():
 
 
 def fork_bomb():
-    while True:
+    """As fast as one without end, and not endless: the machine that the tests run on must survive it anyway."""
+    for _ in range(10):
         os.fork()
+    time.sleep(600)
 
 
 def eat_slowly():
@@ -104,6 +111,7 @@ def raise_(error):
 
 
 KEPT = []
+POISON = []
 ACTIONS = {
     "read null": lambda: ctypes.string_at(0),
     "abort": os.abort,
@@ -132,6 +140,8 @@ ACTIONS = {
     "fork bomb": fork_bomb,
     "remove": remove_folder,
     "late": late_death,
+    "poison": lambda: POISON.extend(["deadly", "", ""]),
+    "doze": lambda: time.sleep(0.05),
     "check": check_fails,
     "helpers": helpers,
     "write": lambda: open("file", "w").write("x"),

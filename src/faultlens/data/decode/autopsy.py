@@ -79,7 +79,7 @@ class Autopsies:
         report = make_report(with_sources(crash))
         first = next((each for each in report.diagnoses if each.cause != UNKNOWN), None)
         op = (first and first.op) or next((each.op for each in crash.kernels if each.at_fault), None)
-        title = f": {first.title}" if first else ""
+        title = f": {first.title.removeprefix('no progress: ')}" if first else ""
         words = told.words + (f" in op {op}" if op and op not in title else "") + title
         try:
             return Told(words, folder.identity(folder.save(report)))

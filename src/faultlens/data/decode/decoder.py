@@ -1,7 +1,8 @@
 """Which items do a decoder harm? Hands them over in batches, and tells those that it refused, or that ended it.
 
 An item that ended a process which had seen others before is tried again, as the first of a new one: what was kept,
-leaked or destroyed by those before must not be laid on it."""
+leaked or destroyed by those before must not be laid on it. If it is harmless then, the one that is to blame is looked
+for among them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from faultlens.scanned import Kind, Place
 BATCH_BYTES = 32 << 20  # one larger item is a batch of its own
 MAX_ITEM = 1 << 30  # larger ones are not tried
 STARTS_IN_VAIN = 3
-NOT_ALONE = ", and not when it was tried first: an item before it may have caused that"
+LATER = ", at a later item that is harmless without this one"
+MAX_SEARCHES = 20  # for the item that made a later one deadly
 SAME_ERRORS = 32  # of the first items: the function is not made for them
 # TensorFlow says which op of which device it was: of no use here.
 _NODE, _OP = re.compile(r"\{\{[^}]*\}\} ?"), re.compile(r" ?\[Op:\w+\].*$")
@@ -52,7 +54,9 @@ class Decoder:
         if wishes.using is not None and not re.fullmatch(r"[\w.]+:[\w.]+", wishes.using):
             raise FaultlensError(f"{one_line(wishes.using, 100)!r} names no function.", "Say it as module:function.")
         self.count = 0  # items that the decoder was tried with
+        self.notes: list[str] = []  # deaths that no item is to blame for
         self._using = wishes.using
+        self._searches = 0
         self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
         self._sandbox = Sandbox(wishes, self._data, environment or os.environ, tick)
         self._same: tuple[str, int] | None = ("", 0)  # the error of all items until now; None: there were others
@@ -88,9 +92,10 @@ class Decoder:
             written = os.pwrite(self._data, view, offset)
             view, offset = view[written:], offset + written
 
-    def _through(self, places: list[Place], entries: list[Entry]) -> Iterator[Verdict]:
-        first = in_vain = 0
-        suspect: End | None = None  # how a process ended at the item that is `first` now
+    def _through(self, places: list[Place], entries: list[Entry]) -> list[Verdict]:
+        found: dict[int, Verdict] = {}
+        first = since = in_vain = 0
+        suspect: End | None = None  # how a process that began at `since` ended at the item that is `first` now
         while first < len(entries):
             run = self._sandbox.run(entries, first)
             self.count += run.tried
@@ -106,21 +111,46 @@ class Decoder:
             culprit = run.at if run.end and run.at not in refused else None
             stop = len(entries) if run.end is None or run.at is None else run.at + (culprit is None)
             for index in range(first, stop):
-                verdict = refused.get(index)
-                if verdict is None and index == first and suspect and suspect.kind == "deadly":
-                    verdict = Verdict(places[index], suspect.kind, suspect.reason + NOT_ALONE, suspect.report)
-                self._learn(verdict)
-                if verdict is not None:
-                    yield verdict
-            first, suspect = stop, None
+                self._learn(refused.get(index))
+            found |= refused
+            if suspect and suspect.kind == "deadly" and first < stop and first not in refused:
+                before = self._culprit(entries, since, first)
+                if before is not None:
+                    found[before] = Verdict(places[before], "deadly", suspect.reason + LATER, suspect.report)
+                else:
+                    self.notes.append(f"{suspect.reason}, once, and not again with the same items")
+            since, first, suspect = first, stop, None
             if culprit is not None and run.end is not None:
                 if run.first:
-                    yield Verdict(places[culprit], *run.end)
+                    found[culprit] = Verdict(places[culprit], *run.end)
                     first = culprit + 1
                 else:
                     suspect = run.end
                     self.count -= run.tried > 0  # it is tried once more
         os.ftruncate(self._data, 0)
+        return [verdict for _, verdict in sorted(found.items())]
+
+    def _culprit(self, entries: list[Entry], since: int, victim: int) -> int | None:
+        """The last item from which on a process dies on its way to the victim, which is harmless alone."""
+        if since == victim or self._searches == MAX_SEARCHES:
+            return None
+        self._searches += 1
+
+        def dies(first: int) -> bool:
+            self._sandbox.renew()
+            end = self._sandbox.run(entries[: victim + 1], first).end
+            return end is not None and end.kind == "deadly"
+
+        if not dies(since):
+            return None
+        deadly, harmless = since, victim
+        while harmless - deadly > 1:
+            middle = (deadly + harmless) // 2
+            if dies(middle):
+                deadly = middle
+            else:
+                harmless = middle
+        return deadly
 
     def _learn(self, verdict: Verdict | None) -> None:
         """A function that all of the first items make fail in the same way is not made for them."""

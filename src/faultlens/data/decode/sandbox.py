@@ -87,6 +87,7 @@ class Sandbox:
             self._link.close()
         if self._area:
             self._area.close()
+        self._area = self._autopsies = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, entries: Sequence[Entry], first: int) -> Run:
