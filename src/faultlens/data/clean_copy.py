@@ -53,7 +53,10 @@ def write_clean(source: Source, size: int, format: str, flaws: Sequence[Flaw], f
 def _parts(source: Source, size: int, flaws: Sequence[Flaw], file: BinaryIO) -> Clean:
     if whole_file(flaws):
         raise NoCopyError("It is bad as a whole: there is no copy.")
-    _copy(PlainBytes(source, 0), kept(gaps(flaws), size), file.write)
+    parts = kept(gaps(flaws), size)
+    if not parts:
+        raise NoCopyError("Nothing of it is whole: there is no copy.")
+    _copy(PlainBytes(source, 0), parts, file.write)
     return Clean()
 
 
@@ -79,7 +82,7 @@ def _packed_records(wbits: int) -> Write:
         rest = tail(source, bad[-1].end if bad else 0)
         parts = kept(bad, rest.end)
         if not parts:
-            raise NoCopyError("Nothing of it can be unpacked: there is no copy.")
+            raise NoCopyError("Nothing of it is whole: there is no copy.")
         packer = zlib.compressobj(wbits=wbits)
         _copy(PackedBytes(source), parts, lambda data: file.write(packer.compress(data)))
         file.write(packer.flush())

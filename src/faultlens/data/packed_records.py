@@ -32,7 +32,7 @@ def tail(source: Source, start: int) -> Tail:
             if reader.skip(rest) < rest:
                 break
             count, position = count + 1, position + _HEADER + rest
-    return Tail(count, position, stream.problem, stream.problem.startswith("it ends"))
+    return Tail(count, position, stream.problem, stream.cut_off)
 
 
 class Reader:
