@@ -29,6 +29,7 @@ import losses
 import machine
 import needs
 import output
+import petabyte
 import records
 import startup
 import supervisor
@@ -64,6 +65,7 @@ BENCHMARKS = {
     "damaged": images.found,
     "corpus": corpus.run,
     "workers": workers.run,
+    "petabyte": petabyte.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"

@@ -18,14 +18,14 @@ from measure import FAULTLENS, PROGRAMS, Bench, Table
 ROUNDS = 5
 FASTER = 1.8
 LINKS, MEGABYTES, IMAGES = 60, 200, 3000
-LARGE = 1600
+LARGE, SMALL = 1600, 10_000
 TEXT = """\
 `faultlens scan --workers 1` beside `--workers 2`, in turns, on {cpus} CPUs; files in the page cache. TFRecord:
 {total:.0f} GB, in {links} names of one file of {megabytes} MB. Images: {images:,} JPEG files of {width} by {width}.
 Seconds as the scan itself tells them, without the start of Python.
 
 Memory of the largest process of a scan: {small:.0f} MB for a TFRecord file of {small_file} MB, {large:.0f} MB for one
-of {large_file} MB."""
+of {large_file} MB. Small files, {handed:,.0f} a second with all workers."""
 WIDTH = 500
 
 
@@ -37,6 +37,8 @@ def run(bench: Bench) -> Table:
     for number in range(links):
         _link(folder / "one" / "0.tfrecord", folder / "many" / f"{number}.tfrecord")
     _images(folder / "images", images)
+    small = bench.scaled(SMALL)
+    _small(folder / "small", small)
     _records(folder / "large" / "0.tfrecord", bench.scaled(LARGE))
     jobs = {"TFRecord": ["many"], "JPEG, --pixels": ["images", "--pixels"]}
     table = Table("Workers of a scan", "", ("", "1 worker", "2 workers", "times as fast", "target", ""))
@@ -48,12 +50,13 @@ def run(bench: Bench) -> Table:
         turned = m.Estimate(-faster.value, -faster.high, -faster.low)
         times = (f"{statistics.median(samples[count]):.2f} s" for count in ("1", "2"))
         table.rows.append([name, *times, m.span(faster, "times"), f"{FASTER}", m.verdict(turned, -FASTER)])
+    table.data["files a second"] = [small / _seconds(folder / "small") for _ in range(bench.rounds(ROUNDS))]
     memory = {where: _memory(folder / where) for where in ("one", "large")}
     table.data["memory"] = memory
     table.text = TEXT.format(
         cpus=os.cpu_count(), total=links * megabytes / 1000, links=links, megabytes=megabytes, images=images,
         width=WIDTH, small=memory["one"] / 1e6, large=memory["large"] / 1e6,
-        small_file=megabytes, large_file=bench.scaled(LARGE),
+        small_file=megabytes, handed=statistics.median(table.data["files a second"]), large_file=bench.scaled(LARGE),
     )  # fmt: skip
     return table
 
@@ -69,6 +72,13 @@ def _records(path: Path, megabytes: int) -> None:
 def _link(path: Path, name: Path) -> None:
     name.parent.mkdir(exist_ok=True)
     os.link(path, name)
+
+
+def _small(folder: Path, count: int) -> None:
+    """Files that take no time: what is left is the work of handing them out."""
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"{number}.csv").write_text(f"x,y\n{number},{number}\n")
 
 
 def _images(folder: Path, count: int) -> None:

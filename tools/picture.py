@@ -1,4 +1,4 @@
-"""Draws a report or a check-up as it looks in a terminal: `python tools/picture.py JSON OUT.svg [-v] [--width N]`."""
+"""Draws a report, a check-up or a scan as it looks in a terminal: `python tools/picture.py JSON OUT.svg [-v] [--width N]`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rich.terminal_theme import TerminalTheme
 
 from faultlens import reportfile
 from faultlens.finding import Checkup
-from faultlens.report import checkup, terminal
+from faultlens.report import checkup, scanned, terminal
 from faultlens.reporting import renewed
+from faultlens.scanned import Scan
 
 CALM = TerminalTheme(
     background=(22, 24, 29),
@@ -40,6 +41,8 @@ def main() -> None:
     data = options.report.read_bytes()
     if b'"examinations"' in data:
         checkup.render(msgspec.json.decode(data, type=Checkup), console=console, verbose=options.verbose)
+    elif b'"flaws"' in data:
+        scanned.render(msgspec.json.decode(data, type=Scan), console=console, verbose=options.verbose)
     else:
         report = renewed(reportfile.read(options.report))
         terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
