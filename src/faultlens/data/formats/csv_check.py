@@ -48,6 +48,7 @@ class Check:
         self._different, self._not_utf8, self._zeros = _Odd(), _Odd(), _Odd()
         self._utf8 = 0  # lines with characters that are not ASCII, and in order
         self._before_header = True
+        self._closed = False  # quotes enclose something
         self._last: _Line | None = None  # the last line, if a quote in it is not closed
 
     def add(self, block: Block) -> None:
@@ -82,14 +83,15 @@ class Check:
             odd = sorted({*odd, *(index for index, record in enumerate(block.records) if QUOTE in record)})
         if self._before_header and (first := self._first(block)) is not None:
             odd = sorted({*odd, first})
+        self._closed = self._closed or (block.quoted and any(map(self._closes_quotes, block.records)))
         self._last = self._unclosed(block) if block.quoted else None
         if not odd:
-            self._columns.add_plain(block.records, lambda row: self._where(block, row))
+            self._columns.add_plain(block.records, block.where)
             return
         self._check_each(block, odd)
         rest = set(odd)
         plain = [index for index in range(len(block.records)) if index not in rest]
-        self._columns.add_plain([block.records[index] for index in plain], lambda row: self._where(block, plain[row]))
+        self._columns.add_plain([block.records[index] for index in plain], lambda row: block.where(plain[row]))
 
     def _check_each(self, block: Block, odd: list[int]) -> None:
         rows, numbers = [], []
@@ -106,15 +108,18 @@ class Check:
             elif b"\0" not in record and not (first and len(row) == self._dialect.columns - 1):
                 # (R leaves out the name of the first column. Zeros are told as such.)
                 self._different.add(self._described(block, index, len(row)))
-        self._columns.add(rows, lambda row: self._where(block, numbers[row]))
+        self._columns.add(rows, lambda row: block.where(numbers[row]))
 
     @staticmethod
     def _first(block: Block) -> int | None:
         """The first line that is not blank."""
         return next((index for index, record in enumerate(block.records) if not is_blank(record)), None)
 
+    def _closes_quotes(self, record: bytes) -> bool:
+        return QUOTE in record and record.count(QUOTE) % 2 == 0 and not leaves_open(record, self._dialect)
+
     def _described(self, block: Block, index: int, count: int) -> _Line:
-        where, expected = self._where(block, index), self._dialect.columns
+        where, expected = block.where(index), self._dialect.columns
         columns = f"{count} column" if count == 1 else f"{count} columns"
         if index == len(block.records) - 1 and not block.ended and count < expected:
             return _Line(*where, f"it ends after {columns} of {expected}", "truncated")
@@ -123,12 +128,12 @@ class Check:
         return _Line(*where, f"it has {columns}, and not {expected} as the others")
 
     def _unclosed(self, block: Block) -> _Line | None:
-        """The last line, where it has all columns and still ends too early."""
+        """The last line, where it has all columns and still ends too early: others do close their quotes."""
         index, record = len(block.records) - 1, block.records[-1]
         whole = len(cells(record, self._dialect)) == self._dialect.columns
-        if not whole or not leaves_open(record, self._dialect):
+        if block.ended or not whole or not self._closed or not leaves_open(record, self._dialect):
             return None
-        return _Line(*self._where(block, index), "it ends within quotes", "truncated")
+        return _Line(*block.where(index), "it ends within quotes", "truncated")
 
     def _check_characters(self, block: Block) -> None:
         if block.is_plain:
@@ -137,7 +142,7 @@ class Check:
             if b"\0" in record:
                 count = record.count(0)
                 reason = f"{count:,} of its bytes are zero" if count > 1 else "one of its bytes is zero"
-                self._zeros.add(_Line(*self._where(block, index), reason))
+                self._zeros.add(_Line(*block.where(index), reason))
             if record.isascii():
                 continue
             try:
@@ -146,8 +151,5 @@ class Check:
             except UnicodeDecodeError as error:
                 cut = index == len(block.records) - 1 and not block.ended and error.reason == "unexpected end of data"
                 reason = f"its byte {error.start:,} is no UTF-8"
-                line = _Line(*self._where(block, index), reason, "truncated" if cut else "structure")
+                line = _Line(*block.where(index), reason, "truncated" if cut else "structure")
                 self._not_utf8.add(line)
-
-    def _where(self, block: Block, index: int) -> tuple[int, int, int]:
-        return block.number + index, *block.place(index, self._dialect.line_end)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from faultlens.data.source import Source
@@ -20,6 +23,7 @@ DELIMITERS = (",", "\t", ";", "|", " ")
 QUOTE, ESCAPED = b'"', b'\\"'
 UTF8_MARK = b"\xef\xbb\xbf"
 MAX_DIFFERENT, FEW = 0.1, 3  # of the sample: otherwise its lines are no rows of a table
+ALMOST_ALL = 0.98
 
 
 class Dialect(NamedTuple):
@@ -28,19 +32,25 @@ class Dialect(NamedTuple):
     line_end: bytes
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True)
+class Block:
     number: int  # of its first record
     offset: int
+    line_end: bytes
     records: list[bytes]  # without line ends
-    ended: bool  # by a line end
+    ended: bool = True  # by a line end
     quoted: bool = False  # there are quotes in it
     is_plain: bool = True  # all its characters are ASCII, and none is zero
     too_long: bool = False  # its one record is, and was not kept
 
-    def place(self, index: int, line_end: bytes) -> tuple[int, int]:
-        """Offset and size of a record."""
-        before = sum(map(len, self.records[:index])) + index * len(line_end)
-        return self.offset + before, len(self.records[index])
+    def where(self, index: int) -> tuple[int, int, int]:
+        """Number, offset and size of a record."""
+        return self.number + index, self._starts[index], len(self.records[index])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        ends = accumulate((len(record) + len(self.line_end) for record in self.records), initial=self.offset)
+        return list(ends)
 
 
 def learned(source: Source, size: int, path: str) -> Dialect:
@@ -51,15 +61,18 @@ def learned(source: Source, size: int, path: str) -> Dialect:
         lines.pop()  # it is not whole
     lines = [line for line in lines if not is_blank(line)]
     order = ("\t", *DELIMITERS) if path.lower().endswith(".tsv") else DELIMITERS
-    best = Dialect(order[0], 0, line_end)
-    most = 0.0
-    for delimiter in order:
-        for counts in (_counts(lines, delimiter, quoted) for quoted in (True, False)):
-            total = sum(counts.values())
-            columns, agreeing = max(counts.items(), key=lambda item: item[1], default=(0, 0))
-            alike = total - agreeing <= max(FEW, MAX_DIFFERENT * total) and 2 * agreeing >= total
-            if columns > 1 and alike and agreeing / total > most:
-                best, most = Dialect(delimiter, columns, line_end), agreeing / total
+    best, most = Dialect(order[0], 0, line_end), (False, False, 0.0)
+    for delimiter, quoted in product(order, (True, False)):
+        counts = _counts(lines, delimiter, quoted)
+        total = sum(counts.values())
+        columns, agreeing = max(counts.items(), key=lambda item: item[1], default=(0, 0))
+        if columns < 2 or total - agreeing > max(FEW, MAX_DIFFERENT * total) or 2 * agreeing < total:
+            continue
+        # A few that are damaged must not make another way look better. Nor does one whose header does not fit.
+        share = agreeing / total
+        merit = (next(iter(counts)) in (columns, columns - 1), share >= ALMOST_ALL, min(share, ALMOST_ALL))
+        if merit > most:
+            best, most = Dialect(delimiter, columns, line_end), merit
     return best
 
 
@@ -98,7 +111,7 @@ def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
         block, rest = block[:cut], block[cut:]
         if not block:
             if len(rest) > MAX_RECORD:
-                yield Block(number, offset, [b""], ended=True, too_long=True)
+                yield Block(number, offset, dialect.line_end, [b""], too_long=True)
                 offset, number, rest, skipping = offset + len(rest), number + 1, b"", True
             continue
         ended = block.endswith(dialect.line_end)
@@ -113,7 +126,8 @@ def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
             rest, ended = left + rest, True
             block = block[: len(block) - len(left)]
         if records:
-            yield Block(number, offset, records, ended, QUOTE in block, block.isascii() and b"\0" not in block)
+            is_plain = block.isascii() and b"\0" not in block
+            yield Block(number, offset, dialect.line_end, records, ended, QUOTE in block, is_plain)
         offset, number = offset + len(block), number + len(records)
 
 
@@ -131,13 +145,20 @@ def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple
             return records + lines[done:index], index
         records += lines[done:index]
         done = index + 1
-        whole = dialect.line_end.join(lines[index : following + 1]) if following is not None else b""
-        if following is not None and len(cells(whole, dialect)) == dialect.columns:
-            records.append(whole)
+        if following is not None and _belong_together(together := lines[index : following + 1], dialect):
+            records.append(dialect.line_end.join(together))
             done = following + 1
         else:
             records.append(lines[index])  # the quote is a mere character, or it is not closed
     return records + lines[done:], len(lines)
+
+
+def _belong_together(lines: list[bytes], dialect: Dialect) -> bool:
+    """They make up one record. Where quotes mean nothing, each would be one, and together they break the rules."""
+    whole, delimiter = dialect.line_end.join(lines), dialect.delimiter.encode()
+    if len(cells(whole, dialect)) != dialect.columns:
+        return False
+    return breach(whole, dialect) == "" or any(line.count(delimiter) + 1 != dialect.columns for line in lines)
 
 
 def _is_open(line: bytes) -> bool:
@@ -152,26 +173,36 @@ def cells(record: bytes, dialect: Dialect) -> list[str]:
     row = _parsed(text, dialect, escape=None)
     if len(row) == dialect.columns:
         return row
-    others = (text.split(dialect.delimiter), _parsed(text, dialect, escape="\\"))
+    others = [text.split(dialect.delimiter)]
+    if ESCAPED in record:
+        others.append(_parsed(text, dialect, escape="\\"))
     return next((other for other in others if len(other) == dialect.columns), row)
 
 
 def _parsed(text: str, dialect: Dialect, escape: str | None) -> list[str]:
     """Empty where it cannot be."""
     csv.field_size_limit(2 * MAX_RECORD)
-    line = text.replace("\n", " ").replace("\r", " ")
-    reader = csv.reader((line,), delimiter=dialect.delimiter, escapechar=escape, doublequote=not escape)
+    reader = csv.reader((_in_one_line(text),), delimiter=dialect.delimiter, escapechar=escape, doublequote=not escape)
     try:
         return next(reader, [])
     except csv.Error:
         return []
 
 
+def _in_one_line(text: str) -> str:
+    return text.removesuffix("\r").replace("\n", " ").replace("\r", " ")
+
+
 def leaves_open(record: bytes, dialect: Dialect) -> bool:
     """Whether a quote is not closed."""
-    line = record.decode("latin-1").replace("\n", " ").replace("\r", " ")
+    return "unexpected end" in breach(record, dialect)
+
+
+def breach(record: bytes, dialect: Dialect) -> str:
+    """Which rule about quotes it breaks, in the words of Python."""
     try:
-        list(csv.reader([line], delimiter=dialect.delimiter, strict=True))
+        line = _in_one_line(record.decode("latin-1"))
+        next(csv.reader((line,), delimiter=dialect.delimiter, strict=True), None)
     except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
+        return str(error)
+    return ""
