@@ -134,6 +134,7 @@ class Scan(Record, frozen=True, omit_defaults=False):
 
     roots: tuple[str, ...]
     flaws: tuple[Flaw, ...]
+    folder: str = ""  # relative paths begin here
     files: tuple[Scanned, ...] = ()
     flaws_untold: int = 0  # more of the same in the same files, which were counted only
     files_checked: int = 0

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import faultlens.data
+from faultlens.cli import main
 from faultlens.data.pool import Job
 from faultlens.data.quarantine import quarantine
 from faultlens.data.scan import LocalEngine, Wishes, scan
@@ -240,3 +241,19 @@ def test_more_flaws_than_are_kept(tmp_path: Path) -> None:
     assert_same(faultlens.data.skip_bad(tf.data.TFRecordDataset(str(folder / "b.tfrecord")), found), [b"another"])
     quarantine(found, tmp_path / "clean", lambda _: None)
     assert [path.name for path in (tmp_path / "clean").glob("*.tfrecord")] == ["b.tfrecord"]
+
+
+def test_findings_of_a_relative_path_are_good_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    damaged = frame(b"one")[:-1] + b"x" + frame(b"two")
+    (tmp_path / "data" / "a.tfrecord").write_bytes(damaged)
+    monkeypatch.chdir(tmp_path)
+    main(["scan", "data", "--json", "found.json"])
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    dataset = tf.data.TFRecordDataset("../data/a.tfrecord")
+    assert_same(faultlens.data.skip_bad(dataset, tmp_path / "found.json"), [b"two"])
+    (tmp_path / "data").rename(tmp_path / "elsewhere" / "data")  # relative paths are all that is left
+    found = (tmp_path / "found.json").read_text().replace(str(tmp_path), "/no/such/folder")
+    (tmp_path / "found.json").write_text(found)
+    assert_same(faultlens.data.skip_bad("data/a.tfrecord", tmp_path / "found.json"), [b"two"])

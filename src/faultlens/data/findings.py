@@ -23,11 +23,13 @@ class Findings:
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
         scan = given if isinstance(given, Scan) else _scan(given)
-        self._files = {normal(file.path): file for file in scan.files}
+        # On another machine, the data may lie elsewhere: then they are looked for from here.
+        folder = scan.folder if os.path.isdir(scan.folder) else ""
+        self._files = {normal(file.path, folder): file for file in scan.files}
         self._flaws: dict[str, list[Flaw]] = {}
         for flaw in scan.flaws:
             if _RANKS[flaw.severity] >= _RANKS[severity]:
-                self._flaws.setdefault(normal(flaw.place.path), []).append(flaw)
+                self._flaws.setdefault(normal(flaw.place.path, folder), []).append(flaw)
         untold = [path for path, file in self._files.items() if file.errors > len(self.told(path))]
         for path in untold:
             self._flaws.setdefault(path, [])
@@ -46,9 +48,9 @@ class Findings:
         return [flaw for flaw in self.flaws(path) if flaw.severity == "error"]
 
 
-def normal(path: str) -> str:
+def normal(path: str, folder: str = "") -> str:
     path = path.removeprefix("file://")
-    return path if is_remote(path) else os.path.abspath(path)
+    return path if is_remote(path) else os.path.abspath(os.path.join(folder, path))
 
 
 def same(scanned: Identity, now: Identity) -> bool:

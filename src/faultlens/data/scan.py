@@ -93,6 +93,7 @@ def scan(
     return Scan(
         roots=tuple(roots),
         flaws=tuple(flaws),
+        folder=os.path.abspath(os.curdir),
         files=_with_findings(folded, flaws),
         flaws_untold=sum(folded.untold.values()),
         files_checked=len(folded.files),
