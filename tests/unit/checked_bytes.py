@@ -8,13 +8,14 @@ from faultlens.data.source import MemorySource
 from faultlens.scanned import Checked, Flaw, Identity, Piece
 
 
-def piece_of(format: Format, data: bytes, name: str) -> Piece:
-    return Piece(path=name, format=format.name, start=0, end=len(data), identity=Identity(size=len(data)))
+def piece_of(format: Format, data: bytes, name: str, skip: tuple[str, ...] = ()) -> Piece:
+    size = len(data)
+    return Piece(path=name, format=format.name, start=0, end=size, identity=Identity(size=size), skip=skip)
 
 
-def checked(format: Format, data: bytes, name: str = "") -> Checked:
+def checked(format: Format, data: bytes, name: str = "", skip: tuple[str, ...] = ()) -> Checked:
     name = name or f"folder/data{format.suffixes[0]}"
-    piece = piece_of(format, data, name)
+    piece = piece_of(format, data, name, skip)
     look = Look(piece, Wanted())
     format.check(MemorySource(name, data), piece, look)
     return look.checked()
@@ -24,8 +25,8 @@ def flaws(format: Format, data: bytes, name: str = "") -> tuple[Flaw, ...]:
     return checked(format, data, name).flaws
 
 
-def kinds(format: Format, data: bytes, name: str = "") -> list[str]:
-    return [flaw.kind for flaw in flaws(format, data, name)]
+def kinds(format: Format, data: bytes, name: str = "", skip: tuple[str, ...] = ()) -> list[str]:
+    return [flaw.kind for flaw in checked(format, data, name, skip).flaws]
 
 
 def items(format: Format, data: bytes, name: str = "") -> list[Item]:

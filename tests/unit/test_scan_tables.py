@@ -315,10 +315,10 @@ class TestParquet:
         assert [flaw.reason for flaw in flaws(PARQUET, as_parquet(contents))] == ["one of its texts is no UTF-8"]
 
     def test_long_texts_that_are_repeated_take_little_memory(self) -> None:
-        contents = pyarrow.table({"x": pyarrow.DictionaryArray.from_arrays([0] * 50_000, [b"x" * 900_000])})
+        contents = pyarrow.table({"x": pyarrow.DictionaryArray.from_arrays([0] * 5_000, [b"x" * 500_000])})
         before = pyarrow.default_memory_pool().max_memory()
         assert kinds(PARQUET, as_parquet(contents)) == []
-        assert pyarrow.default_memory_pool().max_memory() < before + (1 << 30)
+        assert pyarrow.default_memory_pool().max_memory() < before + (1 << 28)
 
     def test_schema_is_a_trait_of_a_pattern(self) -> None:
         (trait,) = checked(PARQUET, as_parquet(SMALL), "set/part-3.parquet").traits
@@ -333,7 +333,10 @@ class TestParquet:
             assert {(flaw.kind, flaw.place.record) for flaw in flaws(PARQUET, data)} == {("truncated", 7)}
             found = items(PARQUET, data)
             assert [item.place.record for item in found] == list(range(20))
-            assert {(item.what, len(item.data)) for item in found} == {("image", len(picture())), ("image", len(broken))}
+            assert {(item.what, len(item.data)) for item in found} == {
+                ("image", len(picture())),
+                ("image", len(broken)),
+            }
 
     def test_readers_that_died_are_not_sent_there_again(self) -> None:
         data = bytearray(as_parquet(pyarrow.table({"x": numpy.arange(40.0)}), **CHECKSUMS))
@@ -368,8 +371,7 @@ class TestArrow:
         pyarrow.feather.write_feather(SMALL, file)
         assert kinds(ARROW, file.getvalue()) == []
         assert unnoticed_cuts(ARROW, file.getvalue()) == []
-        pyarrow.feather.write_feather(SMALL, file := io.BytesIO(), version=1)
-        assert kinds(ARROW, file.getvalue()) == ["unsupported"]
+        assert kinds(ARROW, b"FEA1" + bytes(100) + b"FEA1") == ["unsupported"]
 
     def test_begins(self) -> None:
         for write in (as_file, as_stream):

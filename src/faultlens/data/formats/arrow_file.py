@@ -16,7 +16,14 @@ from faultlens.scanned import Piece, Place
 MAGIC, OLD = b"ARROW1", b"FEA1"
 CONTINUED, END = b"\xff" * 4, b"\xff" * 4 + bytes(4)
 SCHEMA = "the schema"
-_READ = (OSError, ValueError, NotImplementedError, TypeError, KeyError)  # what pyarrow raises over foreign bytes
+_READ = (
+    OSError,
+    ValueError,
+    NotImplementedError,
+    TypeError,
+    KeyError,
+    MemoryError,
+)  # what pyarrow raises over foreign bytes
 
 
 class ArrowFile(Format):
@@ -40,8 +47,6 @@ class ArrowFile(Format):
                 _check_end(source, file.tell(), size)
         except DamageError as damage:
             look.flaw(damage.kind, damage.reason, offset=damage.offset)
-        except MemoryError:
-            raise
         except Exception as error:
             tell_error(error, file, look)
 

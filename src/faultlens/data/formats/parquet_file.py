@@ -40,8 +40,6 @@ class ParquetFile(Format):
                 _check_table(_opened(file), file, look)
         except DamageError as damage:
             look.flaw(damage.kind, damage.reason, offset=damage.offset)
-        except MemoryError:
-            raise
         except Exception as error:
             tell_error(error, file, look, member=FOOTER)
 
@@ -54,7 +52,7 @@ class ParquetFile(Format):
                 described = table.metadata.schema.column(leaf)
                 if described.physical_type == "BYTE_ARRAY" and described.logical_type.type == "NONE":
                     yield from _images(table, leaf, piece.path)
-        except (DamageError, OSError, ValueError, NotImplementedError, TypeError):
+        except (DamageError, OSError, ValueError, NotImplementedError, TypeError, KeyError, MemoryError):
             file.raise_failure()
 
 
@@ -112,8 +110,6 @@ def _check_column(table: Any, index: int, name: str, file: SourceFile, look: Loo
                     raise DamageError("short", f"row group {number} has {done:,} of {rows:,} rows of it")
             except DamageError as damage:
                 look.flaw(damage.kind, damage.reason, record=start, member=name)
-            except MemoryError:
-                raise
             except Exception as error:
                 tell_error(error, file, look, record=start, member=name)
         start += rows

@@ -62,6 +62,13 @@ class SourceFile(io.RawIOBase):
         self._position = max(start + offset, 0)
         return self._position
 
+    def read(self, size: int = -1) -> bytes:
+        """Room is made for no more than there is, whatever a file says."""
+        left = max(self._size - self._position, 0)
+        data = super().read(left if size < 0 else min(size, left))
+        self.at_end = self.at_end or size > left
+        return data or b""
+
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
         try:

@@ -56,18 +56,16 @@ class Column:
     def _look_for_images(self, leaf: Any, rows: Any, start: int) -> None:
         if self._others > ENOUGH and not self._images:
             return
-        for index, value in enumerate(leaf):
-            data = value.as_py()
-            if data is None:
-                continue
-            row = start + _row(rows, index)
-            if not kind_of(data[:64]):
+        for index, value in _binaries(leaf):
+            row, size = start + _row(rows, index), value.size
+            if not _is_image(value):
                 self._others += 1
-                self._tell_contents(NO_IMAGE, row, len(data))
+                self._tell_contents(NO_IMAGE, row, size)
             elif self._images >= self._others:  # otherwise it begins so by chance
                 self._images += 1
-                self._tell_contents(AN_IMAGE, row, len(data))
-                check_image(data, self._look, record=row, size=len(data), member=self._name, group=self._group)
+                self._tell_contents(AN_IMAGE, row, size)
+                data = value.to_pybytes()
+                check_image(data, self._look, record=row, size=size, member=self._name, group=self._group)
 
     def _tell_contents(self, value: str, row: int, size: int) -> None:
         self._look.trait(
@@ -103,12 +101,20 @@ def leaves(values: Any, rows: Any = None) -> Iterator[tuple[Any, Any]]:
 def images_in(values: Any, start: int) -> Iterator[tuple[int, bytes]]:
     """Row and contents of each value that begins like an image."""
     for leaf, rows in leaves(values):
-        if not is_binary(leaf.type):
-            continue
-        for index, value in enumerate(leaf):
-            data = value.as_py()
-            if data and kind_of(data[:64]):
-                yield start + _row(rows, index), data
+        for index, value in _binaries(leaf) if is_binary(leaf.type) else ():
+            if _is_image(value):
+                yield start + _row(rows, index), value.to_pybytes()
+
+
+def _binaries(leaf: Any) -> Iterator[tuple[int, Any]]:
+    """Those that are there, as buffers: nothing is copied."""
+    for index, value in enumerate(leaf):
+        if value.is_valid:
+            yield index, (value.value if hasattr(value, "dictionary") else value).as_buffer()
+
+
+def _is_image(value: Any) -> bool:
+    return kind_of(bytes(memoryview(value)[:64])) is not None
 
 
 def is_float(kind: Any) -> bool:
@@ -147,13 +153,16 @@ def tell_error(error: Exception, file: SourceFile, look: Look, record: int | Non
     file.raise_failure()
     words = " ".join(str(error).split())[:200] or type(error).__name__
     kind: Kind = "structure"
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, MemoryError):
+        kind, words = "greedy", "it takes more memory than there is"
+    elif isinstance(error, NotImplementedError):
         kind = "unsupported"
     elif "checksum" in words.lower():
-        kind, words = "checksum", "the checksum of its data does not fit"
+        look.flaw("checksum", "the checksum of its data does not fit", record=record, member=member)
+        return
     elif isinstance(error, UnicodeDecodeError) or "UTF8" in words:
-        words = "one of its texts is no UTF-8"
+        look.flaw("structure", "one of its texts is no UTF-8", record=record, member=member)
+        return
     elif file.at_end:
         kind = "truncated"
-    reason = words if kind == "checksum" or words.startswith("one of") else f"it cannot be read: {words}"
-    look.flaw(kind, reason, record=record, member=member)
+    look.flaw(kind, f"it cannot be read: {words}", record=record, member=member)
