@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 
 from faultlens.data import native
@@ -30,12 +29,9 @@ class Found(ctypes.Structure):
     fill: int  # a long run of 0xFF, as of erased memory
 
 
+# Data, where they begin, how many zeros in a row are looked for (0: none) → where the marker behind them begins, the
+# end if there is none; and what was found.
 Finder = Callable[[bytes, int, int], tuple[int, Found]]
-
-
-def entropy(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
-    """Where the marker behind them begins, the end of the data if nowhere. `least_zeros` 0: they are not looked for."""
-    return (_native() or in_python)(data, start, least_zeros)
 
 
 def in_python(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
@@ -53,8 +49,7 @@ def in_python(data: bytes, start: int, least_zeros: int) -> tuple[int, Found]:
     return end, found
 
 
-@lru_cache(1)
-def _native() -> Finder | None:
+def _in_c() -> Finder | None:
     try:
         library = ctypes.CDLL(str(LIBRARY))
     except OSError:  # no compiler was there
@@ -71,3 +66,6 @@ def _native() -> Finder | None:
         return function(data, len(data), start, ctypes.byref(found)), found
 
     return find
+
+
+entropy = _in_c() or in_python

@@ -34,11 +34,8 @@ class Frame(NamedTuple):
     precision: int
     width: int
     height: int
+    channels: int
     components: bytes  # three for each
-
-    @property
-    def channels(self) -> int:
-        return len(self.components) // 3
 
 
 class Component(NamedTuple):
@@ -125,7 +122,7 @@ def frame(code: int, segment: bytes) -> Frame:
         raise Damaged("its components are impossible")
     if not all(1 <= each.across <= 4 and 1 <= each.down <= 4 for each in components.values()):
         raise Damaged("its components are impossible")
-    return Frame(code, precision, width, height, segment[6:])
+    return Frame(code, precision, width, height, segment[5], segment[6:])
 
 
 def _components(raw: bytes) -> dict[int, Component]:

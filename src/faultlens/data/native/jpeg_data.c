@@ -10,7 +10,7 @@
 #define FAST
 #endif
 
-enum { BLOCK = 256, MARKER = 0xFF, RESTART = 0xD0, RESTARTS = 8, LONG = 64 };
+enum { BLOCK = 128, MARKER = 0xFF, RESTART = 0xD0, RESTARTS = 8, LONG = 64 };
 
 struct fl_jpeg_data { /* the same as Found in images/entropy.py */
   uint64_t least;     /* asked for: a run of so many zeros, 0 for none */
@@ -23,18 +23,18 @@ struct fl_jpeg_data { /* the same as Found in images/entropy.py */
 PUBLIC uint64_t fl_size_of_jpeg_data(void) { return sizeof(struct fl_jpeg_data); }
 
 /* Simple enough for the compiler to make vector instructions of it. */
-FAST static int has_marker(const uint8_t *data, uint64_t count) {
+static inline int has_marker(const uint8_t *data) {
   uint8_t found = 0;
-  for (uint64_t at = 0; at < count; at++) found |= (data[at] == MARKER) & (data[at + 1] != 0);
+  for (int at = 0; at < BLOCK; at++) found |= (data[at] == MARKER) & (data[at + 1] != 0);
   return found;
 }
 
 /* Where the marker begins; `size` if there is none. */
-static uint64_t find_end(const uint8_t *data, uint64_t size, uint64_t start, struct fl_jpeg_data *found) {
+FAST static uint64_t find_end(const uint8_t *data, uint64_t size, uint64_t start, struct fl_jpeg_data *found) {
   uint64_t fill = 0;
   for (uint64_t at = start; at + 1 < size;) {
     uint64_t stop = size - 1 - at < BLOCK ? size - 1 : at + BLOCK;
-    if (!has_marker(data + at, stop - at)) {
+    if (stop == at + BLOCK && !has_marker(data + at)) {
       at = stop;
       fill = 0;
       continue;
