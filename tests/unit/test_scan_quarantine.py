@@ -193,6 +193,19 @@ def test_a_tar_archive_goes_on_behind_a_lost_region(data: Data) -> None:
     assert "is lost" in data.listed()[0]["remark"]
 
 
+def test_what_follows_a_bad_header_of_a_tar_archive_is_lost(data: Data) -> None:
+    path = data.root / "a.tar"
+    start = make_tar(path, ["a", "b", "c"])["b"][0]
+    content = bytearray(path.read_bytes())
+    content[start + 5] ^= 1
+    path.write_bytes(content)
+    data.add(path, "tar", [flaw(path, offset=start)])
+    data.quarantine()
+    with tarfile.open(fileobj=io.BytesIO(data.copy("a.tar"))) as archive:
+        assert archive.getnames() == ["a"]
+    assert data.listed()[0]["remark"] == f"What follows byte {start} is lost."
+
+
 def test_a_zip_archive_without_its_bad_members(data: Data) -> None:
     path = data.root / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

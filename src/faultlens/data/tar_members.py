@@ -39,6 +39,7 @@ class MembersOfTar:
         # Behind what was lost, members may begin again.
         places = [flaw.place for flaw in flaws if not flaw.place.member]
         self._entries = sorted(place.offset + place.size for place in places if place.offset is not None and place.size)
+        self._broken = [place.offset for place in places if place.offset is not None and not place.size]
         self.end = 0
         self.lost = ""
 
@@ -47,6 +48,8 @@ class MembersOfTar:
         for entry in self._entries:
             if entry > self.end:
                 yield from self._from(entry)
+        if not self.lost and any(offset >= self.end for offset in self._broken):
+            self.lost = f"What follows byte {self.end} is lost."  # tarfile takes a bad header for the end
 
     def _from(self, base: int) -> Iterator[Member]:
         reader = Reader(self._begin())
