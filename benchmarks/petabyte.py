@@ -16,9 +16,9 @@ CORES = 16  # of a node
 PIECE = 256 << 20
 TEXT = """\
 From the other tables: bytes a second of one core, what a petabyte takes at that rate, and how many nodes with {cores}
-cores and a line of 25 Gbit/s scan it in a day. A petabyte a day are {rate:.1f} GB/s, so that {lines} nodes are needed to
-carry it at all. It is {pieces:.1f} million pieces; the process that hands them out has done {handed:,.0f} a second, which
-are {minutes:.0f} minutes of a day. Storage that gives so much, and stragglers, are not in it."""
+cores and a line of 25 Gbit/s scan it in a day. A petabyte a day are {rate:.1f} GB/s: {lines} nodes are needed to carry
+it at all. It is {pieces:.1f} million pieces; the process that hands them out has done {handed:,.0f} a second, which are
+{minutes:.0f} minutes of a day. Storage that gives so much, and stragglers, are not in it."""
 
 
 def run(_: Bench) -> Table:

@@ -137,7 +137,6 @@ def gifs() -> dict[str, bytes]:
         **{mode: encoded(picture(mode), "GIF") for mode in ("1", "L", "P", "RGB")},
         "animated": frames("GIF", loop=0),
         "comment": encoded(picture("P"), "GIF", comment=b"some words"),
-        "transparent": encoded(picture("P"), "GIF", transparency=3),
     }
 
 

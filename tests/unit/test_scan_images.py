@@ -121,6 +121,13 @@ class TestJpeg:
             at = data_of(PHOTO) + 2000
             assert kinds(FILE, PHOTO[:at] + bytes((0xFF, code)) + PHOTO[at + 2 :], "a.jpg") != [], hex(code)
 
+    def test_the_reason_says_where(self) -> None:
+        at = data_of(PHOTO) + 2000
+        (flaw,) = flaws(FILE, PHOTO[:at] + bytes(4096) + PHOTO[at + 4096 :], "a.jpg")
+        assert f"(byte {at:,} of the image)" in flaw.reason
+        (flaw,) = flaws(FILE, PHOTO[:at], "a.jpg")
+        assert flaw.reason == f"it ends after {at} bytes, within its image data"
+
     def test_an_end_in_the_middle(self) -> None:
         at = data_of(PHOTO) + 2000
         assert looked_at(PHOTO[:at] + b"\xff\xd9" + PHOTO[at + 2 :]) == ["warning garbage"]

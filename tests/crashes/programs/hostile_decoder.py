@@ -1,12 +1,15 @@
 """Map functions of all kinds for `faultlens scan --decode --using`: what an item says is what happens."""
 
+import contextlib
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +46,7 @@ def daemon():
 
 def fork_bomb():
     """As fast as one without end, and not endless: the machine that the tests run on must survive it anyway."""
-    for _ in range(10):
+    for _ in range(7):
         os.fork()
     time.sleep(600)
 
@@ -57,18 +60,14 @@ def eat_slowly():
 def scribble():
     for _ in range(20):
         for descriptor in range(1, 64):
-            try:
+            with contextlib.suppress(OSError):
                 os.write(descriptor, os.urandom(512))
-            except OSError:
-                pass
 
 
 def truncate():
     for descriptor in range(3, 64):
-        try:
+        with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
-        except OSError:
-            pass
 
 
 def overflow():
@@ -144,5 +143,6 @@ ACTIONS = {
     "doze": lambda: time.sleep(0.05),
     "check": check_fails,
     "helpers": helpers,
-    "write": lambda: open("file", "w").write("x"),
+    "write": lambda: Path("file").write_text("x"),
+    "limit": lambda: raise_(ValueError(f"at most {resource.getrlimit(resource.RLIMIT_NPROC)[0]} tasks")),
 }

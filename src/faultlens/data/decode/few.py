@@ -42,14 +42,14 @@ def at_most_some() -> None:
 
 def _become_another() -> bool:
     permitted = _permitted()
-    if permitted & NEEDED != NEEDED:
+    if capabilities & NEEDED != NEEDED:
         return False
     for name, value in (("HOME", "/root"), ("LOGNAME", "root")):
         os.environ.setdefault(name, value)  # its number is in no list of users
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     user = FIRST_USER + os.getpid()
     os.setresuid(user, user, user)
-    _keep(permitted & ~EXEMPT)
+    _keep(capabilities & ~EXEMPT)
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     return True
 

@@ -221,6 +221,8 @@ class Sandbox:
         deadline = time.monotonic() + IMPORT_SECONDS
         while not words[layout.READY]:
             if (status := self._status(link)) is not None:
+                if words[layout.READY]:  # it said why
+                    break
                 raise self._unusable(self._ended(status, 0).reason)
             if time.monotonic() > deadline:
                 raise self._unusable(f"it was not ready after {IMPORT_SECONDS:g} s")

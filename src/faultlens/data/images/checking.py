@@ -37,7 +37,7 @@ def check_image(
     for problem in problems:
         look.flaw(
             problem.kind,
-            f"{problem.reason} (byte {problem.offset:,} of the image)" if problem.offset else problem.reason,
+            _reason(problem, data),
             record=record,
             offset=offset,
             size=size,
@@ -49,6 +49,12 @@ def check_image(
         trait = CHANNELS if promised or not member else f"{CHANNELS} of {member}"
         look.trait(trait, str(walked.channels), record=record, offset=offset, size=size, member=member, group=group)
     return walked
+
+
+def _reason(problem: Problem, data: bytes) -> str:
+    if 0 < problem.offset < len(data):
+        return f"{problem.reason} (byte {problem.offset:,} of the image)"
+    return problem.reason
 
 
 def claimed(name: str) -> ImageKind | None:
