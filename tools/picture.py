@@ -1,4 +1,4 @@
-"""Draws a report, a check-up or a scan as a terminal shows it: `python tools/picture.py JSON OUT.svg [-v] [--width N]`."""
+"""Draws a report, a check-up or a scan as a terminal shows it: `python tools/picture.py JSON OUT.svg`."""
 
 from __future__ import annotations
 
