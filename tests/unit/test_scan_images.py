@@ -160,6 +160,11 @@ class TestJpeg:
             damaged[PHOTO.index(bytes((0xFF, marker))) + distance] ^= 0xF0
             assert "error" in " ".join(looked_at(bytes(damaged))), (hex(marker), distance)
 
+    def test_tables_without_end(self) -> None:
+        start = PHOTO.index(b"\xff\xdb")
+        tables = PHOTO[start : start + 2 + int.from_bytes(PHOTO[start + 2 : start + 4], "big")]
+        assert looked_at(PHOTO[:start] + tables * 5000 + PHOTO[start:]) == []
+
     @pytest.mark.skipif(not entropy.LIBRARY.exists(), reason="there was no C compiler at the installation")
     def test_c_says_what_python_says(self) -> None:
         """Whatever the bytes are, wherever they begin and end."""

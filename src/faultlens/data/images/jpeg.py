@@ -18,6 +18,7 @@ SEGMENTS = frozenset(range(0xC0, 0xFF)) - ALONE - {0xC8, SOI, EOI}
 MAX_APPENDED = 16  # further pictures that are looked at: previews, the second eye, brightness maps
 MAX_SCANS = 1000
 MAX_STRAY = 20
+MAX_TABLES = 1 << 16  # bytes that are taken together
 FILM = b"ftyp"
 REST = 64  # bytes behind a false end that look like the rest of a scan
 _MARKER = re.compile(rb"\xff[\xc0-\xfe]")
@@ -118,7 +119,7 @@ class Picture:
 
     def _end_of_tables(self, end: int) -> int:
         """They stand together, and in most images of an encoder they are the same."""
-        data, last = self.data, len(self.data) - 4
+        data, last = self.data, min(len(self.data) - 4, end + MAX_TABLES)
         while end <= last and data[end] == 0xFF and data[end + 1] in TABLES:
             behind = end + 2 + (data[end + 2] << 8 | data[end + 3])
             if not end + 4 <= behind <= len(data):
