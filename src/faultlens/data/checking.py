@@ -84,7 +84,9 @@ def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
             )
         else:
             untold += 1
-    return replace(checked, flaws=tuple(flaws), flaws_untold=untold, decoded=decoder.count - before)
+    notes = (*checked.notes, *decoder.notes)
+    decoder.notes.clear()
+    return replace(checked, flaws=tuple(flaws), flaws_untold=untold, decoded=decoder.count - before, notes=notes)
 
 
 def _flaw(piece: Piece, reason: str) -> Flaw:

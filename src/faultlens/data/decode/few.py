@@ -41,7 +41,7 @@ def at_most_some() -> None:
 
 
 def _become_another() -> bool:
-    permitted = _permitted()
+    capabilities = permitted()
     if capabilities & NEEDED != NEEDED:
         return False
     for name, value in (("HOME", "/root"), ("LOGNAME", "root")):
@@ -54,7 +54,7 @@ def _become_another() -> bool:
     return True
 
 
-def _permitted() -> int:
+def permitted() -> int:
     sets = ctypes.create_string_buffer(24)
     if libc.syscall(SYS_CAPGET, _header(), sets):
         raise OSError(ctypes.get_errno(), "capget")
