@@ -7,7 +7,7 @@ from typing import NamedTuple
 from faultlens.data.formats.csv_columns import Columns
 from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open
 from faultlens.data.look import Look
-from faultlens.scanned import Kind
+from faultlens.scanned import Kind, Severity
 from faultlens.sizes import in_words
 
 MAX_KEPT = 1000  # odd lines
@@ -34,9 +34,9 @@ class _Odd:
         if len(self._lines) < MAX_KEPT:
             self._lines.append(line)
 
-    def tell(self, look: Look) -> None:
+    def tell(self, look: Look, severity: Severity | None = None) -> None:
         for line in self._lines:
-            look.flaw(line.kind, line.reason, record=line.record, offset=line.offset, size=line.size)
+            look.flaw(line.kind, line.reason, record=line.record, offset=line.offset, size=line.size, severity=severity)
 
 
 class Check:
@@ -71,7 +71,8 @@ class Check:
             self._look.flaw("differs", reason)
         self._zeros.tell(self._look)
         if self._not_utf8.count <= max(FEW, self._utf8):
-            self._not_utf8.tell(self._look)
+            # Where no other line has such characters, it may as well be in another encoding.
+            self._not_utf8.tell(self._look, None if self._utf8 else "warning")
         else:
             self._look.note(f"{self._not_utf8.count:,} of its lines are no UTF-8: it is in another encoding")
         self._columns.tell()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 from faultlens.data.formats.csv_numbers import PlainNumbers
@@ -59,6 +60,12 @@ class Columns:
                 _count([row[index] for row in rows], column, where)
 
     def tell(self) -> None:
+        odd = {place.where[0] for column in self._columns for place in column.other_places}
+        header = next(line for line in count(1) if line not in odd)  # it may take several lines
+        for column in self._columns:
+            named = [place for place in column.other_places if place.where[0] < header]
+            column.other_places = column.other_places[len(named) :]
+            column.others -= len(named)
         for index, column in enumerate(self._columns):
             numbers = column.numbers + self._rows
             if not numbers or column.others > max(FEW, SHARE * numbers):
@@ -69,9 +76,9 @@ class Columns:
                     index, column.others, column.other_places, "differs", f"where {numbers:,} others are numbers"
                 )
 
-    def _tell(self, index: int, count: int, places: list[_Odd], kind: str, beside: str) -> None:
+    def _tell(self, index: int, total: int, places: list[_Odd], kind: str, beside: str) -> None:
         for told, odd in enumerate(places, 1):
-            more = f" (and {count - told:,} more such cells)" if told == len(places) and count > told else ""
+            more = f" (and {total - told:,} more such cells)" if told == len(places) and total > told else ""
             record, offset, size = odd.where
             self._look.flaw(
                 kind,  # type: ignore[arg-type]
@@ -98,21 +105,21 @@ class Columns:
 def _count(cells: list[str], column: _Column, where: Where) -> None:
     alike = Counter("\n".join(cells).encode("latin-1").translate(_DIGITS).decode("latin-1").split("\n"))
     odd = False
-    for value, count in alike.items():
+    for value, times in alike.items():
         if _NUMBER.fullmatch(value):
-            column.numbers += count
+            column.numbers += times
         elif value.strip() not in _MISSING:
             odd = True
             if _NOT_FINITE.fullmatch(value):
-                column.infinite += count
+                column.infinite += times
             else:
-                column.others += count
+                column.others += times
     if not odd or column.is_text:
         return
     for row, cell in enumerate(cells):
         kept = column.infinite_places if _NOT_FINITE.fullmatch(cell) else column.other_places
         if len(kept) < MAX_ODD and cell.strip() not in _MISSING and not _NUMBER.fullmatch(_equal(cell)):
-            kept.append(_Odd(cell.strip(), where(row)))
+            kept.append(_Odd(cell.strip().encode("latin-1").decode("utf-8", "replace"), where(row)))
 
 
 def is_number(cell: str) -> bool:

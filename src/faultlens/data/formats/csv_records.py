@@ -6,6 +6,7 @@ the way that gives as many columns as most records of the file have."""
 from __future__ import annotations
 
 import csv
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from faultlens.data.source import Source
 from faultlens.sizes import MIB
 
 SAMPLE = 64 * 1024  # bytes that the ways of a file are learned from
+ENOUGH = 8  # lines, of them
 CHUNK = MIB
 MAX_RECORD = 16 * MIB
 DELIMITERS = (",", "\t", ";", "|", " ")
@@ -54,10 +56,14 @@ class Block:
 
 
 def learned(source: Source, size: int, path: str) -> Dialect:
-    sample = source.read(0, SAMPLE).removeprefix(UTF8_MARK)
+    length, sample = SAMPLE, source.read(0, SAMPLE)
+    while sample.count(b"\n") < ENOUGH and sample.count(b"\r") < ENOUGH and length < min(size, MAX_RECORD):
+        length *= 2
+        sample = source.read(0, length)
+    sample = sample.removeprefix(UTF8_MARK)
     line_end = b"\r" if b"\n" not in sample and b"\r" in sample else b"\n"
     lines = sample.split(line_end)
-    if size > SAMPLE and len(lines) > 1:
+    if size > length and len(lines) > 1:
         lines.pop()  # it is not whole
     lines = [line for line in lines if not is_blank(line)]
     order = ("\t", *DELIMITERS) if path.lower().endswith(".tsv") else DELIMITERS
@@ -133,22 +139,25 @@ def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
 
 def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple[list[bytes], int]:
     """Lines whose ends are quoted are put together. Also how many were used: for the others, more must be read."""
-    odd = [index for index, line in enumerate(lines) if QUOTE in line and _is_open(line)]
-    if not odd:
-        return lines, len(lines)
+    odd = [index for index, line in enumerate(lines) if line.count(QUOTE) % 2]
+    unescaped = [index for index, line in enumerate(lines) if (line.count(QUOTE) - line.count(ESCAPED)) % 2]
+    ways = [odd] if odd == unescaped else [odd, unescaped]  # a backslash before a quote may mean something, or nothing
     records: list[bytes] = []
     done = 0
-    for index, following in zip(odd, [*odd[1:], None], strict=True):
+    for index in sorted({*odd, *unescaped}):
         if index < done:
             continue
-        if following is None and not all_of_them:
-            return records + lines[done:index], index
+        ends = {way[bisect_right(way, index)] if way[-1] > index else None for way in ways if way}
         records += lines[done:index]
         done = index + 1
-        if following is not None and _belong_together(together := lines[index : following + 1], dialect):
-            records.append(dialect.line_end.join(together))
-            done = following + 1
+        for end in sorted(end for end in ends if end is not None):
+            if _belong_together(lines[index : end + 1], dialect):
+                records.append(dialect.line_end.join(lines[index : end + 1]))
+                done = end + 1
+                break
         else:
+            if None in ends and not all_of_them:
+                return records, index
             records.append(lines[index])  # the quote is a mere character, or it is not closed
     return records + lines[done:], len(lines)
 
@@ -159,10 +168,6 @@ def _belong_together(lines: list[bytes], dialect: Dialect) -> bool:
     if len(cells(whole, dialect)) != dialect.columns:
         return False
     return breach(whole, dialect) == "" or any(line.count(delimiter) + 1 != dialect.columns for line in lines)
-
-
-def _is_open(line: bytes) -> bool:
-    return (line.count(QUOTE) - line.count(ESCAPED)) % 2 == 1
 
 
 def cells(record: bytes, dialect: Dialect) -> list[str]:
