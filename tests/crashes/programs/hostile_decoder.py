@@ -79,6 +79,14 @@ def late_death():
     threading.Timer(0.3, os.abort).start()
 
 
+def die_once():
+    """Not of what it was given."""
+    path = Path(os.environ["DIED_ONCE"])
+    if not path.exists():
+        path.touch()
+        os.abort()
+
+
 def handle_and_spin():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGSEGV):
         signal.signal(number, lambda *_: None)
@@ -140,7 +148,7 @@ ACTIONS = {
     "remove": remove_folder,
     "late": late_death,
     "poison": lambda: POISON.extend(["deadly", "", ""]),
-    "doze": lambda: time.sleep(0.05),
+    "once": die_once,
     "check": check_fails,
     "helpers": helpers,
     "write": lambda: Path("file").write_text("x"),

@@ -1,7 +1,7 @@
 """Which items do a decoder harm? Hands them over in batches, and tells those that it refused, or that ended it.
 
-An item that ended a process which had seen others before is tried again, as the first of a new one: what was kept,
-leaked or destroyed by those before must not be laid on it. If it is harmless then, the one that is to blame is looked
+An item that ended a process is tried again, as the first of a new one: what was kept, leaked or destroyed by those
+before must not be laid on it, nor what a machine does once. If it is harmless then, the one that is to blame is looked
 for among them."""
 
 from __future__ import annotations
@@ -119,9 +119,10 @@ class Decoder:
                     found[before] = Verdict(places[before], "deadly", suspect.reason + LATER, suspect.report)
                 else:
                     self.notes.append(f"{suspect.reason}, once, and not again with the same items")
+            again = suspect is not None and culprit == first
             since, first, suspect = first, stop, None
             if culprit is not None and run.end is not None:
-                if run.first:
+                if again:
                     found[culprit] = Verdict(places[culprit], *run.end)
                     first = culprit + 1
                 else:

@@ -64,7 +64,6 @@ class Run(NamedTuple):
     tried: int  # items that the decoder was called with
     end: End | None  # None: it came through all of them
     at: int | None  # the item that it ended at; None: at none
-    first: bool  # this item was the first that the process had ever seen
 
 
 class Sandbox:
@@ -108,7 +107,7 @@ class Sandbox:
         at = words[layout.AT] - 1 if end and words[layout.AT] else None
         reached = len(entries) if end is None else first if at is None else at
         self._passed += reached - first
-        run = Run(board.said(), words[layout.TRIED], end, at, self._passed == 0)
+        run = Run(board.said(), words[layout.TRIED], end, at)
         if self._child and end is not None:  # nobody has told of its end
             self._drop()
         elif end is None and time.monotonic() > self._next_weighing:
