@@ -79,4 +79,4 @@ def test_index_that_is_cut_off_beside_its_data(tmp_path: Path) -> None:
     (tmp_path / "ckpt-1.data-00000-of-00001").write_bytes(bytes(100))
     path = tmp_path / "ckpt-1.index"
     path.write_bytes(bytes(30))
-    assert kinds(path) == ["structure"]
+    assert kinds(path) == ["truncated"]

@@ -296,6 +296,14 @@ class TestParquet:
         (flaw,) = flaws(PARQUET, damaged)
         assert (flaw.kind, flaw.reason, flaw.place.member) == ("checksum", "the checksum of its data does not fit", "x")
 
+    def test_metadata_of_other_files(self) -> None:
+        kept: list[Any] = []
+        as_parquet(SMALL, metadata_collector=kept)
+        kept[0].set_file_path("part-0.parquet")
+        kept[0].write_metadata_file(file := io.BytesIO())
+        found = checked(PARQUET, file.getvalue())
+        assert (found.flaws, found.records, len(found.notes)) == ((), 0, 1)
+
     def test_one_bad_row_group_does_not_hide_the_others(self) -> None:
         contents = pyarrow.table({"x": numpy.arange(40.0), "y": [float("nan")] * 40})
         data = bytearray(as_parquet(contents, row_group_size=10, **CHECKSUMS))

@@ -48,7 +48,7 @@ class ParquetFile(Format):
         try:
             _check_ends(source, piece.identity.size)
             table = _opened(file)
-            for leaf in range(table.metadata.num_columns):
+            for leaf in range(0 if _lies_elsewhere(table.metadata) else table.metadata.num_columns):
                 described = table.metadata.schema.column(leaf)
                 if described.physical_type == "BYTE_ARRAY" and described.logical_type.type == "NONE":
                     yield from _images(table, leaf, piece.path)
@@ -91,8 +91,17 @@ def _check_table(table: Any, file: SourceFile, look: Look) -> None:
     if stated != metadata.num_rows:
         reason = f"its footer says {metadata.num_rows:,} rows, its row groups have {stated:,}"
         look.flaw("structure", reason, member=FOOTER)
+    if _lies_elsewhere(metadata):
+        look.records = 0
+        look.note("it describes the row groups of other files")
+        return
     for index, leaf in enumerate(leaves):
         _check_column(table, index, leaf.path, file, look, group)
+
+
+def _lies_elsewhere(metadata: Any) -> bool:
+    """The file `_metadata` of a folder of Parquet files."""
+    return bool(metadata.num_row_groups and metadata.num_columns and metadata.row_group(0).column(0).file_path)
 
 
 def _check_column(table: Any, index: int, name: str, file: SourceFile, look: Look, group: str) -> None:

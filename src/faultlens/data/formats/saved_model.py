@@ -18,6 +18,7 @@ KINDS: tuple[tuple[str, Kind], ...] = (
     ("cut off", "truncated"),
     ("ends at byte", "truncated"),
     ("leads to byte", "truncated"),
+    ("does not end", "truncated"),
     ("is missing", "short"),
     ("is no ", "magic"),
 )
