@@ -12,12 +12,14 @@ ROUNDS, DAMAGES = 15, 300
 WALK, PIXELS = 100.0, 1.3  # times as fast as tf.io.decode_jpeg
 HEADER = (
     "", "size", "`tf.io.decode_jpeg`", "walk", "times as fast", "noise", "target", "", "`--pixels`", "times as fast",
-    "target", "",
+    "target", "", "decoded to RGB at full size",
 )  # fmt: skip
 TEXT = """\
 CPU seconds for one photo, in one process, in turns; twelve photos of each sort, of other sizes, five times over. They
 are made of noise with the spectrum of photos. "Walk" is what `faultlens scan` does with each image, `--pixels` decodes
-it besides, with libjpeg and strictly."""
+it besides, with libjpeg-turbo and strictly: all codes of all components are read, and brightness is made into pixels at
+an eighth of the size, since nothing can go wrong behind the codes. The last column makes all pixels of them, which no
+part of faultlens does: how many times as fast as TensorFlow the same library is then."""
 FOUND_HEADER = ("", "damage", "walk", "`--pixels`", "`tf.io.decode_image`")
 FOUND_TEXT = """\
 One image of each sort, damaged {count} times in each way, behind its headers: cut off anywhere, one bit changed, one
@@ -30,8 +32,7 @@ DAMAGES_IN_WORDS = {"cut": "cut off", "a bit": "one bit", "zeros": "zeros", "ano
 def run(bench: Bench) -> Table:
     numbers = _numbers(bench)["speed"]
     table = Table("Looking at JPEGs", TEXT, HEADER, data=numbers)
-    for name, each in numbers.items():
-        table.rows.append(_row(name, each["bytes"], each["seconds"], name.startswith("baseline")))
+    table.rows = [_row(name, each["bytes"], each["seconds"]) for name, each in numbers.items()]
     return table
 
 
@@ -55,7 +56,7 @@ def _damages(bench: Bench) -> int:
     return bench.scaled(DAMAGES)
 
 
-def _row(name: str, size: float, seconds: m.Samples, has_target: bool) -> list[str]:
+def _row(name: str, size: float, seconds: m.Samples) -> list[str]:
     return [
         name,
         f"{size / 1000:.0f} kB",
@@ -63,12 +64,13 @@ def _row(name: str, size: float, seconds: m.Samples, has_target: bool) -> list[s
         m.median_text(seconds["walk"], "µs", 1e6, 0),
         m.span(m.ratio(seconds, m.PLAIN, "walk"), "", digits=0),
         m.span(m.ratio(seconds, m.AGAIN), ""),
-        f"{WALK:.0f}" if has_target else "none",
-        m.verdict(m.ratio(seconds, "walk"), 1 / WALK) if has_target else "",
+        f"{WALK:.0f}",
+        m.verdict(m.ratio(seconds, "walk"), 1 / WALK),
         m.median_text(seconds["pixels"], "ms", 1e3),
         m.span(m.ratio(seconds, m.PLAIN, "pixels"), ""),
-        f"{PIXELS}" if has_target else "none",
-        m.verdict(m.ratio(seconds, "pixels"), 1 / PIXELS) if has_target else "",
+        f"{PIXELS}",
+        m.verdict(m.ratio(seconds, "pixels"), 1 / PIXELS),
+        m.span(m.ratio(seconds, m.PLAIN, "full"), ""),
     ]
 
 

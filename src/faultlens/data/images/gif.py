@@ -23,6 +23,8 @@ def walk(data: bytes) -> Walked:
         first, end = _blocks(data, 6 + SCREEN.size + _palette(flags))
         if not width or not height:  # some writers leave the sizes to the first image
             width, height = first
+        if data[end - 1] != TRAILER:  # nothing of the images is missing, and decoders do not mind
+            problems.append(Problem("truncated", "its trailer is missing", end, "warning"))
         problems += oversized(width, height) + trailing(data, end)
     except Broken as broken:
         problems.append(broken.problem)
@@ -34,7 +36,7 @@ def _palette(flags: int) -> int:
 
 
 def _blocks(data: bytes, position: int) -> tuple[tuple[int, int], int]:
-    """The size of the first image, and where the trailer ends."""
+    """The size of the first image, and where its trailer ends, or its last block if that is all there is."""
     size, first = len(data), None
     while position < size:
         block = data[position]
@@ -59,6 +61,8 @@ def _blocks(data: bytes, position: int) -> tuple[tuple[int, int], int]:
             return first, position + 1
         else:
             raise Broken("structure", "no block begins where one should", position)
+    if first is not None and position == size:
+        return first, size
     raise cut(size, "before its trailer")
 
 

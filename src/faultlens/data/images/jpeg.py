@@ -19,7 +19,7 @@ MAX_APPENDED = 16  # further pictures that are looked at: previews, the second e
 MAX_SCANS = 1000
 MAX_STRAY = 20
 MAX_TABLES = 1 << 16  # bytes that are taken together
-FILM = b"ftyp"
+FILM, PHONE = b"ftyp", b"SEFT"  # how films begin, and what some phones append ends
 REST = 64  # bytes behind a false end that look like the rest of a scan
 _MARKER = re.compile(rb"\xff[\xc0-\xfe]")
 _FILL = re.compile(rb"\xff*")
@@ -182,7 +182,8 @@ def _behind(data: bytes, end: int) -> list[Problem]:
     for _ in range(MAX_APPENDED):
         start = _PADDING.match(data, end).end()  # type: ignore[union-attr]  # it fits the empty text
         if not data.startswith(MAGIC, start):
-            return [] if data[start + 4 : start + 8] == FILM else _rest(data, start) or trailing(data, end)
+            known = data[start + 4 : start + 8] == FILM or data.endswith(PHONE)
+            return [] if known else _rest(data, start) or trailing(data, end)
         picture = Picture(data, start)
         if picture.end is None:
             return [

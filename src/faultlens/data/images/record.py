@@ -46,7 +46,7 @@ def trailing(data: bytes, end: int) -> list[Problem]:
     """Bytes behind the end harm no decoder; padding is not worth a word."""
     if len(data) == end or not data[end:].strip(PADDING):
         return []
-    return [Problem("trailing", f"{len(data) - end} bytes follow the end of the image", end, "note")]
+    return [Problem("trailing", f"{len(data) - end} bytes follow the end of the image", end, "warning")]
 
 
 def oversized(width: int, height: int) -> list[Problem]:
