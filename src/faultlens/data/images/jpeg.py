@@ -20,6 +20,7 @@ MAX_SCANS = 1000
 MAX_STRAY = 20
 MAX_TABLES = 1 << 16  # bytes that are taken together
 FILM, PHONE = b"ftyp", b"SEFT"  # how films begin, and what some phones append ends
+FILM_HEAD = 16  # bytes; its first ones may be zeros
 REST = 64  # bytes behind a false end that look like the rest of a scan
 _MARKER = re.compile(rb"\xff[\xc0-\xfe]")
 _FILL = re.compile(rb"\xff*")
@@ -182,7 +183,7 @@ def _behind(data: bytes, end: int) -> list[Problem]:
     for _ in range(MAX_APPENDED):
         start = _PADDING.match(data, end).end()  # type: ignore[union-attr]  # it fits the empty text
         if not data.startswith(MAGIC, start):
-            known = data[start + 4 : start + 8] == FILM or data.endswith(PHONE)
+            known = data.find(FILM, end, start + FILM_HEAD) >= 0 or data.endswith(PHONE)
             return [] if known else _rest(data, start) or trailing(data, end)
         picture = Picture(data, start)
         if picture.end is None:
