@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from faultlens.data.engine.pool import Job
 from faultlens.data.look import Wanted
-from faultlens.data.pool import Job
-from faultlens.data.scan import LocalEngine, Wishes, scan
+from faultlens.data.scanning import LocalEngine, Wishes, scan
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "unit"))
 from tfrecords import example, file_of, sequence_example

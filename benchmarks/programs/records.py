@@ -14,11 +14,11 @@ import google_crc32c
 import tensorflow as tf
 from tfrecords_of import write
 
-from faultlens.data.feed import WINDOW, Window
 from faultlens.data.formats.tfrecord import TFRecord
 from faultlens.data.look import Look, Wanted
-from faultlens.data.records import Records
 from faultlens.data.source import opened
+from faultlens.data.tfrecord.feed import WINDOW, Window
+from faultlens.data.tfrecord.records import Records
 from faultlens.scanned import Identity, Piece
 
 SIZES = (100_000, 1_000)

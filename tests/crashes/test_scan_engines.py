@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from faultlens.data import scan as scanning
-from faultlens.data.pool import Job
-from faultlens.data.scan import LocalEngine, Wishes, scan
+from faultlens.data import scanning
+from faultlens.data.engine.pool import Job
+from faultlens.data.scanning import LocalEngine, Wishes, scan
 from faultlens.scanned import Flaw, Scan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -144,7 +144,7 @@ def workers_left(folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if process.name.isdigit() and b"faultlens.data.worker" in (process / "cmdline").read_bytes():
+            if process.name.isdigit() and b"faultlens.data.engine.worker" in (process / "cmdline").read_bytes():
                 variables = (process / "environ").read_bytes()
                 found += [process.name] if str(folder.parent).encode() in variables else []
     return found
@@ -272,7 +272,7 @@ def test_a_cluster_that_loses_a_node_finds_the_same(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    from faultlens.data.on_ray import RayEngine
+    from faultlens.data.engine.on_ray import RayEngine
 
     folder = tmp_path / "data"
     damaged_files(folder, 30)

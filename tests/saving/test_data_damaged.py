@@ -15,9 +15,9 @@ import pytest
 
 import faultlens.data
 from faultlens.cli import main
-from faultlens.data.pool import Job
-from faultlens.data.quarantine import quarantine
-from faultlens.data.scan import LocalEngine, Wishes, scan
+from faultlens.data.engine.pool import Job
+from faultlens.data.quarantine.quarantine import quarantine
+from faultlens.data.scanning import LocalEngine, Wishes, scan
 from faultlens.errors import FaultlensError
 from faultlens.saved.crc32c import crc32c, masked
 from faultlens.scanned import Scan

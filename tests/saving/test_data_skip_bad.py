@@ -15,7 +15,7 @@ import pytest
 
 import faultlens.data
 from faultlens.data.findings import Findings
-from faultlens.data.quarantine import quarantine
+from faultlens.data.quarantine.quarantine import quarantine
 from faultlens.errors import FaultlensError
 from faultlens.saved.crc32c import crc32c, masked
 from faultlens.scanned import Flaw, Identity, Kind, Place, Scan, Scanned, Severity

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.data import schema
-from faultlens.data.duplicates import duplicates
-from faultlens.data.folding import Folded
-from faultlens.data.indexes import against_indexes
-from faultlens.data.judging import judged
+from faultlens.data.judging import schema
+from faultlens.data.judging.duplicates import duplicates
+from faultlens.data.judging.folding import Folded
+from faultlens.data.judging.indexes import against_indexes
+from faultlens.data.judging.odd import judged
 from faultlens.data.native import LIBRARY
 from faultlens.errors import FaultlensError
 from faultlens.scanned import Flaw

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from faultlens.data.quarantine import Quarantined, quarantine
+from faultlens.data.quarantine.quarantine import Quarantined, quarantine
 from faultlens.errors import FaultlensError
 from faultlens.saved.crc32c import crc32c, masked
 from faultlens.scanned import Flaw, Identity, Kind, Place, Scan, Scanned

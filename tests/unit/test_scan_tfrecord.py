@@ -100,7 +100,7 @@ def test_records_inside_of_records_are_not_mistaken(path: Path) -> None:
 
 
 def test_a_record_larger_than_what_is_held(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("faultlens.data.records.MAX_HELD", 4096)
+    monkeypatch.setattr("faultlens.data.tfrecord.records.MAX_HELD", 4096)
     monkeypatch.setattr("faultlens.data.formats.tfrecord.WINDOW", 1024)
     large = file_of([b"a", SEED.randbytes(50_000), b"b"])
     assert not scanned(path, large).flaws

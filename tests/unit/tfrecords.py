@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from faultlens.data import plan
-from faultlens.data.checking import Signs, check
-from faultlens.data.folding import Folded, mended
+from faultlens.data.engine import plan
+from faultlens.data.engine.checking import Signs, check
+from faultlens.data.judging.folding import Folded, mended
 from faultlens.data.look import Wanted
 from faultlens.saved.crc32c import crc32c, masked
 

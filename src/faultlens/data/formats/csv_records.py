@@ -55,6 +55,9 @@ class Block:
         return list(ends)
 
 
+csv.field_size_limit(max(2 * MAX_RECORD, csv.field_size_limit()))  # what is longer was left out before
+
+
 def learned(source: Source, size: int, path: str) -> Dialect:
     length, sample = SAMPLE, source.read(0, SAMPLE)
     while sample.count(b"\n") < ENOUGH and sample.count(b"\r") < ENOUGH and length < min(size, MAX_RECORD):
@@ -165,9 +168,8 @@ def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple
 def _belong_together(lines: list[bytes], dialect: Dialect) -> bool:
     """They make up one record. Where quotes mean nothing, each would be one, and together they break the rules."""
     whole, delimiter = dialect.line_end.join(lines), dialect.delimiter.encode()
-    if len(cells(whole, dialect)) != dialect.columns:
-        return False
-    return breach(whole, dialect) == "" or any(line.count(delimiter) + 1 != dialect.columns for line in lines)
+    alone = all(line.count(delimiter) + 1 == dialect.columns for line in lines)
+    return len(cells(whole, dialect)) == dialect.columns and not (alone and breach(whole, dialect))
 
 
 def cells(record: bytes, dialect: Dialect) -> list[str]:
@@ -186,7 +188,6 @@ def cells(record: bytes, dialect: Dialect) -> list[str]:
 
 def _parsed(text: str, dialect: Dialect, escape: str | None) -> list[str]:
     """Empty where it cannot be."""
-    csv.field_size_limit(2 * MAX_RECORD)
     reader = csv.reader((_in_one_line(text),), delimiter=dialect.delimiter, escapechar=escape, doublequote=not escape)
     try:
         return next(reader, [])

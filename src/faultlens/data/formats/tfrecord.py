@@ -5,15 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from faultlens.data import examples
-from faultlens.data.feed import WINDOW, PackedBytes, PlainBytes, Window
 from faultlens.data.formats.base import Format, Item
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look, Wanted
 from faultlens.data.native import HEADER, length_at
-from faultlens.data.records import Records, spans
-from faultlens.data.relations import Relations
 from faultlens.data.source import Source
+from faultlens.data.tfrecord import examples
+from faultlens.data.tfrecord.feed import WINDOW, PackedBytes, PlainBytes, Window
+from faultlens.data.tfrecord.records import Records, spans
+from faultlens.data.tfrecord.relations import Relations
 from faultlens.scanned import Kind, Piece, Place
 
 SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tfr", ".record", ".records")

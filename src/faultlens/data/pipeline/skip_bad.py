@@ -12,7 +12,7 @@ from typing import Any
 
 from faultlens.data.findings import TFRECORD, Findings, Given, changed, normal, same
 from faultlens.data.gaps import ALL, END, Run, gaps, runs, whole_file
-from faultlens.data.packed_records import tail
+from faultlens.data.quarantine.packed_records import tail
 from faultlens.data.source import is_remote, opened
 from faultlens.errors import FaultlensError
 from faultlens.scanned import Identity, Severity

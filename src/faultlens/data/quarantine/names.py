@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from faultlens.data.clean_copy import NoCopyError
 from faultlens.data.findings import normal
+from faultlens.data.quarantine.clean_copy import NoCopyError
 
 LIST = "quarantine.json"
 UNFINISHED = ".unfinished"

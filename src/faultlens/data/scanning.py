@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from faultlens.data import plan
-from faultlens.data.duplicates import duplicates
-from faultlens.data.folding import Folded, by_place, mended
-from faultlens.data.indexes import against_indexes
-from faultlens.data.journal import Journal, default_place
-from faultlens.data.judging import judged
-from faultlens.data.pool import Job, Pool
-from faultlens.data.schema import Schema
+from faultlens.data.engine import plan
+from faultlens.data.engine.journal import Journal, default_place
+from faultlens.data.engine.pool import Job, Pool
+from faultlens.data.judging.duplicates import duplicates
+from faultlens.data.judging.folding import Folded, by_place, mended
+from faultlens.data.judging.indexes import against_indexes
+from faultlens.data.judging.odd import judged
+from faultlens.data.judging.schema import Schema
+from faultlens.data.judging.writers import writers, written
 from faultlens.data.source import is_remote
-from faultlens.data.writers import writers, written
 from faultlens.errors import FaultlensError
 from faultlens.scanned import Checked, Flaw, Piece, Scan, Scanned
 

@@ -7,11 +7,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from faultlens.data.feed import Bytes, PackedBytes, PlainBytes
 from faultlens.data.gaps import Gap, gaps, kept, whole_file
-from faultlens.data.packed_records import BLOCK, Reader, tail
+from faultlens.data.quarantine.packed_records import BLOCK, Reader, tail
+from faultlens.data.quarantine.tar_members import END_OF_TAR, MembersOfTar, archives_around, bad_parts
 from faultlens.data.source import Source
-from faultlens.data.tar_members import END_OF_TAR, MembersOfTar, archives_around, bad_parts
+from faultlens.data.tfrecord.feed import Bytes, PackedBytes, PlainBytes
 from faultlens.safe_text import one_line
 from faultlens.scanned import Flaw
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from faultlens.data.folding import File
+from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
 from faultlens.scanned import Flaw, Place
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from faultlens.data.images.checking import check_image
 from faultlens.data.look import Look
 from faultlens.data.native.layout import EXAMPLE, KIND_SHIFT, KINDS, RAW, VALUES, FeatureC, PlaceC, StateC, ValueC
-from faultlens.data.records import Run
-from faultlens.data.relations import Beside, Numbers, Relations
+from faultlens.data.tfrecord.records import Run
+from faultlens.data.tfrecord.relations import Beside, Numbers, Relations
 from faultlens.scanned import Kind, Place
 
 PRESENT = "present"

@@ -1,4 +1,4 @@
-"""The process that checks pieces: `python -m faultlens.data.worker`. It may die of what it reads, and another goes on.
+"""The process that checks pieces: `python -m faultlens.data.engine.worker`. Another takes over if it dies of one.
 
 Pieces come in on stdin, what was found goes out on a descriptor of its own; what is being looked at stands in shared
 memory, so that it is known when this process is not there any more to say it."""
@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from faultlens.data.checking import Signs, check
 from faultlens.data.decode import Decoder, Decoding
+from faultlens.data.engine.checking import Signs, check
 from faultlens.data.look import Wanted
 from faultlens.errors import FaultlensError
 from faultlens.remedy import confinement

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from faultlens.crash import Record
-from faultlens.data.clean_copy import NoCopyError, write_clean
 from faultlens.data.findings import Findings, same
-from faultlens.data.quarantine_names import LIST, UNFINISHED, Names
+from faultlens.data.quarantine.clean_copy import NoCopyError, write_clean
+from faultlens.data.quarantine.names import LIST, UNFINISHED, Names
 from faultlens.data.source import opened
 from faultlens.durable import sync_folder, write_synced
 from faultlens.errors import FaultlensError

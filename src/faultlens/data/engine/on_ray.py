@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from faultlens.data.pool import Job, Pool
+from faultlens.data.engine.pool import Job, Pool
 from faultlens.errors import FaultlensError
 from faultlens.scanned import Checked, Flaw, Piece, Place
 

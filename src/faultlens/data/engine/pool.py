@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from faultlens.capture.siginfo import signal_name
 from faultlens.data.decode import Decoding
+from faultlens.data.engine.worker import MARK_SIZE, Answer, Mark, Task, receive, send
 from faultlens.data.look import Wanted
-from faultlens.data.worker import MARK_SIZE, Answer, Mark, Task, receive, send
 from faultlens.environment.machine import machine_state
 from faultlens.errors import FaultlensError
 from faultlens.home import home
@@ -169,7 +169,7 @@ class _Worker:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-B", "-m", "faultlens.data.worker", str(theirs), str(shared)],
+                [sys.executable, "-B", "-m", "faultlens.data.engine.worker", str(theirs), str(shared)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens.data.pool import Job
+from faultlens.data.engine.pool import Job
 from faultlens.errors import FaultlensError
 from faultlens.home import home
 from faultlens.scanned import SCHEMA_VERSION, Checked, Piece

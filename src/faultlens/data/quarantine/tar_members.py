@@ -6,9 +6,9 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from faultlens.data.feed import Bytes
 from faultlens.data.gaps import Gap
-from faultlens.data.packed_records import Reader
+from faultlens.data.quarantine.packed_records import Reader
+from faultlens.data.tfrecord.feed import Bytes
 from faultlens.scanned import Flaw
 
 BLOCK = 512

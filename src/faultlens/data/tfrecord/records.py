@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from faultlens.data.feed import Window
 from faultlens.data.look import Look
 from faultlens.data.native import FOOTER, HEADER, length_at, walker
 from faultlens.data.native.layout import AT_LIMIT, BAD_DATA, BAD_LENGTH, NEED_MORE, StateC
+from faultlens.data.tfrecord.feed import Window
 from faultlens.saved.crc32c import masked
 from faultlens.scanned import Kind
 

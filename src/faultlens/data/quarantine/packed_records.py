@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from faultlens.data.feed import Bytes, PackedBytes
 from faultlens.data.source import Source
+from faultlens.data.tfrecord.feed import Bytes, PackedBytes
 
 BLOCK = 1 << 20
 _HEADER, _FRAME = 12, 16  # bytes before the data of a record, and around them

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from faultlens.data.folding import File
+from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
 from faultlens.scanned import Flaw, Place
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.data.folding import Folded
+from faultlens.data.judging.folding import Folded
+from faultlens.data.judging.schema import Schema
 from faultlens.data.look import severity_of
-from faultlens.data.schema import Schema
 from faultlens.scanned import Flaw, Place, Seen, Trait
 from faultlens.sizes import in_words
 

@@ -1,0 +1,1 @@
+"""How files are cut into pieces, and who checks them."""

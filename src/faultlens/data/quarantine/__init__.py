@@ -1,0 +1,1 @@
+"""Clean copies of files with bad parts."""

@@ -1,0 +1,1 @@
+"""TFRecord files: their bytes, their records, and what is in them."""
