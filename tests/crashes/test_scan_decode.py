@@ -47,7 +47,7 @@ BAD = {
     "kill parent": ("decode deadly", ""),  # Landlock forbids it, or it happens
     "value error": ("decode", "ValueError: not"),
     "exit": ("decode", "SystemExit: 3"),
-    "spin": ("endless", "did not come back within 1.5 s"),
+    "spin": ("endless", "did not come back within 4 s"),
     "eat": ("greedy", "more than 512 MiB of memory"),
     "impossible": ("greedy", "MemoryError"),
     "fork bomb": ("greedy endless", ""),  # counting processes may take longer than they have
@@ -90,7 +90,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
         patch.setattr(tempfile, "tempdir", str(temporary))
         alive = marked(patch)
         before = descriptors()
-        with Decoder(hostile(seconds=1.5, memory=512 << 20)) as decoder:
+        with Decoder(hostile(seconds=4, memory=512 << 20)) as decoder:
             verdicts = list(decoder.tried(items([word.encode() for word in words])))
             count = decoder.count
         yield Tried(words, verdicts, count, home, temporary, gone(alive), before, descriptors())
