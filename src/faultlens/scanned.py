@@ -69,7 +69,7 @@ class Trait(Record, frozen=True):
 
     name: str  # "number of values of the feature label"; of kind "label", what is wrong where it is not usual
     group: str = ""  # files that belong together
-    share: float = 0.99  # of all that must agree before the others count as odd
+    share: float | None = None  # of files that must agree before the others count as odd; None: it is one of records
     usual: str = ""  # the only value that can be the rule; otherwise there is none
     kind: Kind = "differs"
     values: dict[str, Seen] = {}  # noqa: RUF012 (msgspec copies it)

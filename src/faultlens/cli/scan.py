@@ -14,8 +14,8 @@ from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.data.decode import Decoding
-    from faultlens.data.quarantine import Quarantined
-    from faultlens.data.scan import Engine, Progress
+    from faultlens.data.quarantine.quarantine import Quarantined
+    from faultlens.data.scanning import Engine, Progress
     from faultlens.scanned import Scan
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
@@ -75,10 +75,10 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.data import schema
+    from faultlens.data.engine.pool import PATIENCE_S, Job
+    from faultlens.data.judging import schema
     from faultlens.data.look import Wanted
-    from faultlens.data.pool import PATIENCE_S, Job
-    from faultlens.data.scan import Wishes, scan
+    from faultlens.data.scanning import Wishes, scan
 
     decoding = _decoding(arguments)
     patience = max(PATIENCE_S, 3 * arguments.time_limit)
@@ -93,7 +93,7 @@ def handle(arguments: argparse.Namespace) -> int:
     try:
         found = scan(arguments.paths, wishes, _engine(arguments), status.tell)
         if arguments.quarantine:
-            from faultlens.data.quarantine import quarantine
+            from faultlens.data.quarantine.quarantine import quarantine
 
             quarantined = quarantine(found, Path(arguments.quarantine), status.tell)
     except KeyboardInterrupt:
@@ -152,10 +152,10 @@ def _tell_copies(done: Quarantined, stream: TextIO) -> None:
 
 def _engine(arguments: argparse.Namespace) -> Engine:
     if arguments.engine == "ray":
-        from faultlens.data.on_ray import RayEngine
+        from faultlens.data.engine.on_ray import RayEngine
 
         return RayEngine(arguments.address)
-    from faultlens.data.scan import LocalEngine
+    from faultlens.data.scanning import LocalEngine
 
     return LocalEngine(arguments.workers)
 

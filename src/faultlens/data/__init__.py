@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from faultlens.data.pipeline.check import check
     from faultlens.data.pipeline.skip_bad import skip_bad
+    from faultlens.data.scanning import scan
 
-__all__ = ["check", "skip_bad"]
+__all__ = ["check", "scan", "skip_bad"]
+_PLACES = {"check": "pipeline.check", "scan": "scanning", "skip_bad": "pipeline.skip_bad"}
 
 
 def __getattr__(name: str) -> Any:
-    """They are for programs that use TensorFlow; the commands do not."""
-    if name in __all__:
+    """Looked up when they are asked for: two of them are for programs with TensorFlow, which the commands do not need."""
+    if name in _PLACES:
         import importlib
 
-        return getattr(importlib.import_module(f"faultlens.data.pipeline.{name}"), name)
+        return getattr(importlib.import_module(f"faultlens.data.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'faultlens.data' has no attribute {name!r}")

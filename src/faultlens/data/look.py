@@ -99,7 +99,7 @@ class Look:
         size: int | None = None,
         member: str = "",
         group: str = "",
-        share: float = 0.99,
+        share: float | None = None,
         usual: str = "",
         kind: Kind = "differs",
     ) -> None:
@@ -113,7 +113,7 @@ class Look:
     def varied(self, name: str, group: str = "") -> None:
         """A property that has too many values for a rule."""
         if (group, name) not in self._traits:
-            self._traits[group, name] = _Trait(1.0, "", "differs")
+            self._traits[group, name] = _Trait(None, "", "differs")
         self._traits[group, name].is_varied()
 
     def size_of_record(self, place: Place, group: str = "") -> None:
@@ -149,7 +149,7 @@ class Look:
 
 
 class _Trait:
-    def __init__(self, share: float, usual: str, kind: Kind) -> None:
+    def __init__(self, share: float | None, usual: str, kind: Kind) -> None:
         self._share, self._usual, self._kind = share, usual, kind
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[Place]] = {}

@@ -51,6 +51,9 @@ class Wishes(NamedTuple):
     piece_size: int = plan.PIECE
 
 
+NO_WISHES = Wishes()
+
+
 class Progress(NamedTuple):
     files: int
     all_files: int
@@ -61,9 +64,14 @@ class Progress(NamedTuple):
 
 
 def scan(
-    roots: Sequence[str], wishes: Wishes, engine: Engine, tell: Callable[[str | Progress], None] = lambda _: None
+    roots: Sequence[str],
+    wishes: Wishes = NO_WISHES,
+    engine: Engine | None = None,
+    tell: Callable[[str | Progress], None] = lambda _: None,
 ) -> Scan:
+    """What is wrong with the files at these paths. Without an engine, on all CPUs of this machine."""
     began = time.monotonic()
+    engine = engine or LocalEngine()
     plan.check_roots(roots)
     tell("looking for files")
     found = list(plan.files(roots, wishes.piece_size))

@@ -35,11 +35,11 @@ def _usual(trait: Trait) -> str | None:
         return None
     total = sum(seen.count for seen in trait.values.values())
     value, seen = max(trait.values.items(), key=lambda item: (item[1].count, item[0]))
-    by_files = trait.share <= 0.5
-    if total < (ENOUGH_FILES if by_files else ENOUGH_RECORDS) or (trait.usual and value != trait.usual):
+    if trait.usual and value != trait.usual:
         return None
-    odd = total - seen.count
-    return value if odd < (total / 2 if by_files else max(A_FEW, RARE * total) + 1) else None
+    if trait.share is not None:
+        return value if total >= ENOUGH_FILES and seen.count > trait.share * total else None
+    return value if total >= ENOUGH_RECORDS and total - seen.count <= max(A_FEW, RARE * total) else None
 
 
 def _odd(trait: Trait, usual: str) -> Iterator[Flaw]:
