@@ -206,6 +206,7 @@ def test_a_scan_keeps_its_output_to_itself(tmp_path: Path, monkeypatch: pytest.M
 
 def test_decoders_end_with_the_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.tfrecord").write_bytes(file_of([b"helpers", b"daemon", b"sleep"]))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a scan that is killed leaves its folder
     monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
     alive = marked(monkeypatch)
     scan = subprocess.Popen(
