@@ -14,7 +14,7 @@ _PLACES = {"check": "pipeline.check", "scan": "scanning", "skip_bad": "pipeline.
 
 
 def __getattr__(name: str) -> Any:
-    """Looked up when they are asked for: two of them are for programs with TensorFlow, which the commands do not need."""
+    """Looked up when they are asked for: two of them need TensorFlow, which the commands do not."""
     if name in _PLACES:
         import importlib
 
