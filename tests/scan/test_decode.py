@@ -24,8 +24,6 @@ from faultlens.data.formats.base import Item
 from faultlens.errors import FaultlensError
 from faultlens.scanned import Place
 from faultlens.store import folder as store
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from tfrecords import example, file_of, sequence_example
 
 pytestmark = [

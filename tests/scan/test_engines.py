@@ -24,8 +24,6 @@ from faultlens.data import scanning
 from faultlens.data.engine.pool import Job
 from faultlens.data.scanning import LocalEngine, Wishes, scan
 from faultlens.scanned import Flaw, Scan
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from tfrecords import example, file_of
 
 PLUGIN = Path(__file__).with_name("programs") / "plugin"
