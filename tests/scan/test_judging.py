@@ -125,6 +125,23 @@ def test_a_label_that_does_not_follow_its_image(path: Path) -> None:
     }
 
 
+def test_a_mask_that_has_not_the_size_of_its_image(path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+
+    def png(width: int, height: int) -> bytes:
+        out = io.BytesIO()
+        pillow.new("L", (width, height)).save(out, "PNG")
+        return out.getvalue()
+
+    sizes = [(CHANCE.randint(8, 40), CHANCE.randint(8, 40)) for _ in range(150)]
+    records = [example(mask=png(*size), image=png(*size), logo=png(9, 9)) for size in sizes]
+    assert not odd(path, records)
+    records[20] = example(image=png(20, 20), mask=png(20, 21), logo=png(9, 9))
+    (flaw,) = odd(path, records)
+    assert (flaw.kind, flaw.place.record) == ("label", 20)
+    assert flaw.reason.startswith("image and mask are not of one size")
+
+
 def test_a_damaged_image_in_a_whole_record(path: Path) -> None:
     pillow = pytest.importorskip("PIL.Image")
     out = io.BytesIO()

@@ -67,7 +67,7 @@ def _where(place: Place) -> str:
 
 
 def _contents(records: int, bytes_in_it: int) -> str:
-    return f"{count(records, 'record')}, {size(bytes_in_it)}" if records else size(bytes_in_it)
+    return f"{count(records, 'record')}, {size(bytes_in_it)}" if records > 1 else size(bytes_in_it)
 
 
 def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:

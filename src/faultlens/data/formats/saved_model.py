@@ -1,4 +1,5 @@
-"""Models and checkpoints that lie among the data: `.keras`, `.tflite`, `.index`. The readers of saves know them."""
+"""Models and checkpoints that lie among the data: `.keras`, `.tflite`, `.index`, SavedModel. The readers of saves know
+them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ KINDS: tuple[tuple[str, Kind], ...] = (
 
 class SavedModel(Format):
     name = "saved model"
-    suffixes = (".keras", ".tflite", INDEX)
+    suffixes = (".keras", ".tflite", INDEX, "saved_model.pb")
     by_name_only = True  # what begins so may be any archive
 
     def begins(self, head: bytes) -> bool:

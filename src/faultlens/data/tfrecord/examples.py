@@ -32,7 +32,10 @@ def look_into(run: Run, state: StateC, relations: Relations, look: Look, group: 
             image = check_image(
                 bytes(held[blob.start : blob.start + blob.size]), look, member=name, group=group, **place
             )
-            if image is not None and blob.cell_count and not relations.settled:
+            if image is None:
+                continue
+            relations.add_image(name, image.width, image.height, place)
+            if blob.cell_count and not relations.settled:
                 cells = state.cells[blob.cells : blob.cells + blob.cell_count]
                 others = [
                     Beside(_name(state.features[cell.feature]), KINDS[cell.kind], cell.length, cell.size, cell.first)

@@ -41,11 +41,22 @@ class Relations:
         self._counts: dict[str, list[int]] = {}
         self._forgotten: set[str] = set()
         self._images = 0
+        self._first: tuple[int, str, tuple[int, int]] | None = None  # image of a record: its number, name and size
 
     @property
     def settled(self) -> bool:
         """Nothing holds: there is no need to look any more."""
         return self._images > ENOUGH and len(self._forgotten) == len(self._counts)
+
+    def add_image(self, name: str, width: int, height: int, place: Numbers) -> None:
+        """A second image in a record is often a mask, and as large as the first."""
+        if self._first is None or self._first[0] != place["record"]:
+            self._first = place["record"], name, (width, height)
+        elif self._first[1] != name:
+            one, other = sorted((self._first[1], name))  # features stand in any order
+            relation = f"{one} and {other} are not of one size"
+            if relation not in self._forgotten:
+                self._count(relation, self._first[2] == (width, height), name, place)
 
     def add(self, image: str, width: int, height: int, channels: int, others: Iterable[Beside], place: Numbers) -> None:
         self._images += 1
