@@ -8,6 +8,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,11 +136,16 @@ def seconds_of(command: Command, **more: str | Path) -> float:
 def numbers_of(command: Command) -> dict[str, float]:
     """The numbers in the last line that a program of ours prints to stderr, and its wall time."""
     start = time.perf_counter()
-    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout and process.stderr
+    with (
+        tempfile.TemporaryFile() as said,  # a pipe would fill up while stdout is read
+        subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=said) as process,
+    ):
+        assert process.stdout
         while os.read(process.stdout.fileno(), CHUNK):
             pass  # a pipe read as fast as possible
-        words = process.stderr.read().decode(errors="replace")
+        process.wait()
+        said.seek(0)
+        words = said.read().decode(errors="replace")
     wall = time.perf_counter() - start
     try:
         return {**json.loads(words.splitlines()[-1]), "wall": wall}

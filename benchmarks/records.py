@@ -9,7 +9,7 @@ import measure as m
 from measure import PROGRAMS, Bench, Table
 
 ROUNDS = 7
-MEGABYTES = 400
+MEGABYTES = 200
 OF_THE_LIMIT, SMALL, OF_TENSORFLOW = 0.75, 2000, 5
 NAMES = {
     "read": "reading the file, and nothing else",

@@ -16,9 +16,10 @@ from tfrecords_of import write
 
 from faultlens.data.formats.tfrecord import TFRecord
 from faultlens.data.look import Look, Wanted
+from faultlens.data.native import walker
+from faultlens.data.native.layout import StateC
 from faultlens.data.source import opened
-from faultlens.data.tfrecord.feed import WINDOW, Window
-from faultlens.data.tfrecord.records import Records
+from faultlens.data.tfrecord.feed import WINDOW
 from faultlens.scanned import Identity, Piece
 
 SIZES = (100_000, 1_000)
@@ -75,9 +76,9 @@ def read_and_sum(path):
 
 
 def in_memory(data):
-    window = Window(None, 0, 0)  # nothing is read: it is all there
-    window.buffer, window.have, window.at_end = data, len(data), True
-    finish(Records(window, 1 << 62, look("memory", len(data)), parse=False), len(data))
+    state = StateC()
+    state.limit = 1 << 62
+    assert walker().walk(data, len(data), 0, state) == len(data)
 
 
 def in_file(path):
@@ -91,11 +92,6 @@ def in_file(path):
 
 def look(path, size):
     return Look(Piece(path=path, format="TFRecord", start=0, end=size, identity=Identity(size=size)), Wanted())
-
-
-def finish(records, size):
-    passed = sum(run.size for run in records.runs())
-    assert passed == size
 
 
 def consume(path):
