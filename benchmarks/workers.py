@@ -17,16 +17,16 @@ from measure import FAULTLENS, PROGRAMS, Bench, Table
 
 ROUNDS = 5
 FASTER = 1.8
-LINKS, MEGABYTES, IMAGES = 60, 200, 3000
+LINKS, MEGABYTES, IMAGES, NAMES = 240, 200, 2500, 4
 LARGE, SMALL = 1600, 10_000
 TEXT = """\
 `faultlens scan --workers 1` beside `--workers 2`, in turns, on {cpus} CPUs; files in the page cache. TFRecord:
-{total:.0f} GB, in {links} names of one file of {megabytes} MB. Images: {images:,} JPEG files of {width} by {width}.
-Seconds as the scan itself tells them, without the start of Python.
+{total:.0f} GB, in {links} names of one file of {megabytes} MB. Images: {images:,} JPEG files of {width} by
+{width}, {kilobytes:.0f} kB each, with {names} names each. Seconds as the scan itself tells them, with its planning and the start of its workers.
 
 Memory of the largest process of a scan: {small:.0f} MB for a TFRecord file of {small_file} MB, {large:.0f} MB for one
 of {large_file} MB. Small files, {handed:,.0f} a second with all workers."""
-WIDTH = 500
+WIDTH = 800
 
 
 def run(bench: Bench) -> Table:
@@ -36,7 +36,7 @@ def run(bench: Bench) -> Table:
     _records(folder / "one" / "0.tfrecord", megabytes)
     for number in range(links):
         _link(folder / "one" / "0.tfrecord", folder / "many" / f"{number}.tfrecord")
-    _images(folder / "images", images)
+    kilobytes = _images(folder / "images", images) / images / 1000
     small = bench.scaled(SMALL)
     _small(folder / "small", small)
     _records(folder / "large" / "0.tfrecord", bench.scaled(LARGE))
@@ -55,7 +55,7 @@ def run(bench: Bench) -> Table:
     table.data["memory"] = memory
     table.text = TEXT.format(
         cpus=os.cpu_count(), total=links * megabytes / 1000, links=links, megabytes=megabytes, images=images,
-        width=WIDTH, small=memory["one"] / 1e6, large=memory["large"] / 1e6,
+        width=WIDTH, names=NAMES, kilobytes=kilobytes, small=memory["one"] / 1e6, large=memory["large"] / 1e6,
         small_file=megabytes, handed=statistics.median(table.data["files a second"]), large_file=bench.scaled(LARGE),
     )  # fmt: skip
     return table
@@ -81,18 +81,23 @@ def _small(folder: Path, count: int) -> None:
         (folder / f"{number}.csv").write_text(f"x,y\n{number},{number}\n")
 
 
-def _images(folder: Path, count: int) -> None:
+def _images(folder: Path, count: int) -> int:
+    """How many bytes they have."""
     import numpy as np
     from PIL import Image
 
     folder.mkdir()
     chance = random.Random(3)
     numbers = np.random.default_rng(3)
+    total = 0
     for number in range(count):
         small = Image.fromarray(numbers.integers(0, 255, (9, 9, 3), dtype=np.uint8)).resize((WIDTH, WIDTH))
         out = io.BytesIO()
         small.effect_spread(3).save(out, "JPEG", quality=chance.randint(80, 95))
-        (folder / f"{number}.jpg").write_bytes(out.getvalue())
+        total += (folder / f"{number}.jpg").write_bytes(out.getvalue())
+        for again in range(1, NAMES):
+            os.link(folder / f"{number}.jpg", folder / f"{number}-{again}.jpg")
+    return total
 
 
 def _seconds(folder: Path, *options: str) -> float:

@@ -128,6 +128,8 @@ class Pool:
 
     def _with_earlier(self, piece: Piece, checked: Checked) -> Checked:
         earlier = self._found.pop((piece.path, piece.start), [])
+        if not earlier:
+            return checked
         return replace(checked, piece=replace(checked.piece, skip=()), flaws=(*earlier, *checked.flaws))
 
     def _lost(self, worker: _Worker, kind: Kind, reason: str) -> Iterator[Checked]:
