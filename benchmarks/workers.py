@@ -22,7 +22,8 @@ LARGE, SMALL = 1600, 10_000
 TEXT = """\
 `faultlens scan --workers 1` beside `--workers 2`, in turns, on {cpus} CPUs; files in the page cache. TFRecord:
 {total:.0f} GB, in {links} names of one file of {megabytes} MB. Images: {images:,} JPEG files of {width} by
-{width}, {kilobytes:.0f} kB each, with {names} names each. Seconds as the scan itself tells them, with its planning and the start of its workers.
+{width}, {kilobytes:.0f} kB each, with {names} names each. Seconds as
+the scan itself tells them, with its planning and the start of its workers.
 
 Memory of the largest process of a scan: {small:.0f} MB for a TFRecord file of {small_file} MB, {large:.0f} MB for one
 of {large_file} MB. Small files, {handed:,.0f} a second with all workers."""
