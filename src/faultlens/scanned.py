@@ -155,3 +155,8 @@ class Scan(Record, frozen=True, omit_defaults=False):
     @property
     def warnings(self) -> int:
         return sum(flaw.severity == "warning" for flaw in self.flaws)
+
+    @property
+    def unseen(self) -> int:
+        """Files that could not be looked at, or not in full."""
+        return len({flaw.place.path for flaw in self.flaws if flaw.kind == "unsupported"})

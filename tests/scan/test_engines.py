@@ -300,6 +300,25 @@ def test_a_cluster_that_loses_a_node_finds_the_same(tmp_path: Path) -> None:
     assert (there.records, there.files_checked, there.engine) == (here.records, here.files_checked, "ray")
 
 
+# ------------------------------------------------------------------------------------ what is missing
+
+
+def test_without_its_reader_a_file_is_not_called_bad(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    parquet.write_table(pyarrow.table({"x": [1.0, 2.0]}), folder / "a.parquet")
+    assert command(folder).returncode == 0
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / "pyarrow.py").write_text("raise ModuleNotFoundError('No module named pyarrow', name='pyarrow')")
+    ran = command(folder, "-v", env={**os.environ, "PYTHONPATH": str(absent)})
+    assert ran.returncode == 2
+    assert "it is read with pyarrow, which is not installed" in " ".join(ran.stdout.split())
+    assert "1 file could not be looked at in full" in ran.stdout
+
+
 # -------------------------------------------------------------------------------------- bad input
 
 

@@ -108,7 +108,7 @@ def handle(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for problem in found.problems:
         print(f"faultlens: {problem}", file=sys.stderr)
-    return FINDINGS if found.errors or found.warnings else CANNOT if found.problems else FINE
+    return FINDINGS if found.errors or found.warnings else CANNOT if found.problems or found.unseen else FINE
 
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:

@@ -82,9 +82,11 @@ def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
     yield words(line, QUIET)
     if found.files_passed_over:
         yield words(f"{count(found.files_passed_over, 'file')} in no format that is known were passed over.", QUIET)
+    if found.unseen:
+        yield words(f"{count(found.unseen, 'file')} could not be looked at in full (-v says why).", WARNING)
     bad = len({flaw.place.path for flaw in found.flaws if flaw.severity != "note"})
     if not bad and not found.flaws_untold:
-        yield words("Nothing wrong was found.", "green")
+        yield words("Nothing wrong was found in the others." if found.unseen else "Nothing wrong was found.", "green")
         return
     sums = [count(found.errors, "error")] if found.errors else []
     sums += [count(found.warnings, "warning")] if found.warnings else []

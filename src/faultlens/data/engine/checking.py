@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import BinaryIO, NamedTuple
 
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from faultlens.data.source import Source
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
 from faultlens.scanned import Checked, Flaw, Identity, Piece, Place
+
+EXTRA = "pip install 'faultlens[data]'"
 
 
 class Signs(NamedTuple):
@@ -54,7 +57,7 @@ def _check(opened: Source, piece: Piece, look: Look) -> None:
     try:
         kind.check(opened, piece, look)
     except ImportError as error:
-        look.flaw("unsupported", f"the Python of faultlens has no {error.name or 'module to read it'}")
+        look.flaw("unsupported", f"it is read with {error.name or 'a module'}, which is not installed: {EXTRA}")
     except (OSError, FaultlensError):
         raise
     except MemoryError:
@@ -66,10 +69,11 @@ def _check(opened: Source, piece: Piece, look: Look) -> None:
 def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
     """Only what was found whole is decoded."""
     piece = checked.piece
-    if not piece.identity.size:
+    kind = formats.named(piece.format)
+    if not piece.identity.size or not all(map(find_spec, kind.needs)):
         return checked
     bad = {flaw.place.record for flaw in checked.flaws if flaw.severity == "error" and flaw.place.record is not None}
-    items = formats.named(piece.format).items(opened, piece)
+    items = kind.items(opened, piece)
     flaws, untold, before = list(checked.flaws), checked.flaws_untold, decoder.count
     for verdict in decoder.tried(item for item in items if item.place.record not in bad):
         if len(flaws) < MAX_FLAWS:

@@ -47,6 +47,8 @@ class ArrowFile(Format):
                 _check_end(source, file.tell(), size)
         except DamageError as damage:
             look.flaw(damage.kind, damage.reason, offset=damage.offset)
+        except ImportError:
+            raise
         except Exception as error:
             tell_error(error, file, look)
 

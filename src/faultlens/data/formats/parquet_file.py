@@ -40,6 +40,8 @@ class ParquetFile(Format):
                 _check_table(_opened(file), file, look)
         except DamageError as damage:
             look.flaw(damage.kind, damage.reason, offset=damage.offset)
+        except ImportError:
+            raise
         except Exception as error:
             tell_error(error, file, look, member=FOOTER)
 
@@ -119,6 +121,8 @@ def _check_column(table: Any, index: int, name: str, file: SourceFile, look: Loo
                     raise DamageError("short", f"row group {number} has {done:,} of {rows:,} rows of it")
             except DamageError as damage:
                 look.flaw(damage.kind, damage.reason, record=start, member=name)
+            except ImportError:
+                raise
             except Exception as error:
                 tell_error(error, file, look, record=start, member=name)
         start += rows
