@@ -23,8 +23,20 @@ CELL_GRAD = ", ".join(f"{name}=tf.zeros([1,2])" for name in ("i", "cs", "f", "o"
 SAMPLER = "true_classes=tf.constant([[1]], tf.int64), num_true=1, num_sampled=1, unique=True, range_max=2**40"
 QUANTIZED = "min_input=0., max_input=1., min_filter=0., max_filter=1., strides=[1,1,1,1], padding='VALID'"
 NO_LIST = "element_shape=tf.constant([10**8, 9*10**8, 9*10**8], tf.int64), element_dtype=tf.int32"
+# Four frames of 32 by 32: a sound file.
+ANIMATED_WEBP = (
+    "52494646ea00000057454250565038580a000000020000001f00001f0000414e494d06000000000000000000414e4d462800"
+    "00000000000000001f00001f0000000000025650384c0f0000002f1fc007000710d1fffe0722a2ff0100414e4d462a000000"
+    "0000000000001f00001f0000000000005650384c110000002f1fc0070007508aa2b4beff8188e87f0000414e4d462a000000"
+    "0000000000001f00001f0000000000005650384c110000002f1fc007000750944275bdff8188e87f0000414e4d462a000000"
+    "0000000000001f00001f0000000000005650384c110000002f1fc0070007509ee235bcff8188e87f0000"
+)
 
 CALLS = (
+    Call(
+        "DecodeImage",
+        f"[tf.io.decode_image(bytes.fromhex('{ANIMATED_WEBP}'), expand_animations=False) for _ in range(20)]",
+    ),
     Call("BlockLSTMV2", f"tf.raw_ops.BlockLSTMV2(seq_len_max=tf.constant(9, tf.int64), {LSTM})", 124974),
     Call("BlockLSTM", f"tf.raw_ops.BlockLSTM(seq_len_max=tf.constant(9, tf.int64), {LSTM})"),
     Call(
