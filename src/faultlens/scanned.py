@@ -94,7 +94,6 @@ class Piece(Record, frozen=True):
     end: int
     identity: Identity
     last: bool = True  # of its file
-    named: bool = False  # by the user, and not found in a folder
     skip: tuple[str, ...] = ()  # items that a reader died of: see look.Look.at
     forced: bool = False  # begins with a record at `start`, and nowhere else
 
@@ -106,7 +105,6 @@ class Checked(Record, frozen=True, omit_defaults=True):
     flaws: tuple[Flaw, ...] = ()
     flaws_untold: int = 0  # beyond those that are kept
     records: int = 0
-    bytes: int = 0
     decoded: int = 0  # items that a decoder was tried with
     entered: int | None = None  # where the first record begins
     left: int | None = None  # where the first one behind the piece begins

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from faultlens.data.formats.base import Format, Item
 from faultlens.data.look import Look, Wanted
 from faultlens.data.source import MemorySource
@@ -48,3 +50,15 @@ def unnoticed_flips(format: Format, data: bytes, start: int, end: int, name: str
         if not flaws(format, bytes(damaged), name):
             missed.append(position)
     return missed
+
+
+def noticed_damages(format: Format, data: bytes, times: int, seed: int, name: str = "") -> int:
+    """Of so many files with some bytes changed at random. None of them may raise."""
+    chance = random.Random(seed)
+    noticed = 0
+    for _ in range(times):
+        damaged = bytearray(data)
+        for _ in range(chance.randrange(1, 8)):
+            damaged[chance.randrange(len(data))] = chance.randrange(256)
+        noticed += bool(flaws(format, bytes(damaged), name))
+    return noticed

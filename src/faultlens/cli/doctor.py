@@ -71,7 +71,7 @@ def handle(arguments: argparse.Namespace) -> int:
     wishes = _wishes(arguments)
     checkup = examine(meet(wishes, variables), checks)
     if arguments.json:
-        output.write_bytes(_json(checkup), arguments.json)
+        output.write_record(checkup, arguments.json)
     if arguments.json != "-":
         _show(checkup, arguments.verbose)
     if arguments.fix or arguments.dry_run:
@@ -119,15 +119,6 @@ def _folders(names: list[str]) -> tuple[Path, ...]:
         if path.exists() and not path.is_dir():
             raise FaultlensError(f"{path} is not a folder.", "Name the folder that the program saves to.")
     return tuple(map(Path, names))
-
-
-def _json(checkup: Checkup) -> bytes:
-    import msgspec
-
-    from faultlens.reportfile import printable
-
-    data = msgspec.json.encode(printable(msgspec.to_builtins(checkup)))
-    return msgspec.json.format(data, indent=1) + b"\n"
 
 
 def _show(checkup: Checkup, verbose: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from faultlens.crash import Saving
+    from faultlens.crash import Record, Saving
     from faultlens.reportfile import Report
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
@@ -138,6 +139,16 @@ def write_json(report: Report, target: str) -> None:
     write_bytes(reportfile.to_json(report) + b"\n", target)
 
 
+def write_record(record: Record, target: str) -> None:
+    """What a command found, as JSON."""
+    import msgspec
+
+    from faultlens.reportfile import printable
+
+    data = msgspec.json.encode(printable(msgspec.to_builtins(record)))
+    write_bytes(msgspec.json.format(data, indent=1) + b"\n", target)
+
+
 def write_bytes(data: bytes, target: str) -> None:
     from faultlens.durable import replace_file
 
@@ -155,3 +166,11 @@ def write_bytes(data: bytes, target: str) -> None:
         raise
     except OSError as error:
         raise FaultlensError(f"Cannot write the report to {target}: {error.strerror}.", "Name another file.") from error
+
+
+def positive_seconds(text: str) -> float:
+    """For an argument of the command line."""
+    value = float(text)
+    if not 0 < value < 10**9:
+        raise ArgumentTypeError("must be a positive number of seconds")
+    return value

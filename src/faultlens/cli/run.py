@@ -42,7 +42,7 @@ def register(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="record all stacks and end it after so long"
+        "--timeout", type=output.positive_seconds, metavar="SECONDS", help="record all stacks and end it after so long"
     )
     parser.add_argument(
         "--capture",
@@ -168,10 +168,3 @@ def end_like(status: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
     os._exit(128 + number)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 10**9:
-        raise argparse.ArgumentTypeError("must be a positive number of seconds")
-    return value

@@ -63,7 +63,11 @@ def register(verbs: Any) -> None:
     parser.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster (default: as ray.init finds it)")
     parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each CPU)")
     parser.add_argument(
-        "--time-limit", type=_seconds, default=20.0, metavar="SECONDS", help="for decoding one item (default: 20)"
+        "--time-limit",
+        type=output.positive_seconds,
+        default=20.0,
+        metavar="SECONDS",
+        help="for decoding one item (default: 20)",
     )
     parser.add_argument(
         "--memory-limit", type=_positive, default=2048, metavar="MIB", help="for decoding one item (default: 2048)"
@@ -113,12 +117,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        import msgspec
-
-        from faultlens.reportfile import printable
-
-        data = msgspec.json.encode(printable(msgspec.to_builtins(found)))
-        output.write_bytes(msgspec.json.format(data, indent=1) + b"\n", arguments.json)
+        output.write_record(found, arguments.json)
     if arguments.json != "-":
         from faultlens.report.scanned import render
 
@@ -199,11 +198,4 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 10**6:
-        raise argparse.ArgumentTypeError("must be a positive number of seconds")
     return value

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
-
-if TYPE_CHECKING:
-    from faultlens.verified import Verification
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -41,7 +38,7 @@ def register(verbs: Any) -> None:
     parser.add_argument("--load", action="store_true", help="load it for real, with TensorFlow or Keras; takes seconds")
     parser.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=output.positive_seconds,
         metavar="SECONDS",
         help="for each look at one save (default: 60, more for large ones and for --load)",
     )
@@ -61,7 +58,7 @@ def handle(arguments: argparse.Namespace) -> int:
     finally:
         status.clear()
     if arguments.json:
-        output.write_bytes(_json(found), arguments.json)
+        output.write_record(found, arguments.json)
     if arguments.json != "-":
         from faultlens.report.verified import render
 
@@ -82,19 +79,3 @@ def _python(wanted: str | None) -> str:
         if wanted is not None:
             raise
         return sys.executable
-
-
-def _json(found: Verification) -> bytes:
-    import msgspec
-
-    from faultlens.reportfile import printable
-
-    data = msgspec.json.encode(printable(msgspec.to_builtins(found)))
-    return msgspec.json.format(data, indent=1) + b"\n"
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 10**6:
-        raise argparse.ArgumentTypeError("must be a positive number of seconds")
-    return value

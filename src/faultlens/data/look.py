@@ -26,7 +26,6 @@ class Wanted(NamedTuple):
     """What the user asked the formats for."""
 
     pixels: bool = False  # decode images in full, and strictly
-    schema: dict[str, str] | None = None  # of a trait by its name: the value that it must have
 
 
 def nothing(_: str) -> None:
@@ -39,7 +38,6 @@ class Look:
         self.piece = piece
         self.wanted = wanted
         self.records = 0
-        self.bytes = 0
         self.entered: int | None = None
         self.left: int | None = None
         self._mark = mark
@@ -116,10 +114,6 @@ class Look:
             self._traits[group, name] = _Trait(None, "", "differs")
         self._traits[group, name].is_varied()
 
-    def size_of_record(self, place: Place, group: str = "") -> None:
-        self.sizes_seen((place.size or 0).bit_length(), 1, group)
-        self.largest_seen(place, group)
-
     def sizes_seen(self, bits: int, count: int, group: str = "") -> None:
         """So many records, of a size of so many bits."""
         known = self._sizes.setdefault(group, {})
@@ -138,7 +132,6 @@ class Look:
             flaws=tuple(self._flaws),
             flaws_untold=self._untold,
             records=self.records,
-            bytes=self.bytes,
             entered=self.entered,
             left=self.left,
             traits=tuple(trait.record(group, name) for (group, name), trait in self._traits.items()),

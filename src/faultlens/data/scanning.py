@@ -190,9 +190,11 @@ class _Run:
 def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
     errors = dict(folded.untold)
     warnings: dict[str, int] = {}
+    noted = {path for path, file in folded.files.items() if file.notes} | {flaw.place.path for flaw in flaws}
     for flaw in flaws:
-        counts = errors if flaw.severity == "error" else warnings
-        counts[flaw.place.path] = counts.get(flaw.place.path, 0) + 1
+        if flaw.severity != "note":
+            counts = errors if flaw.severity == "error" else warnings
+            counts[flaw.place.path] = counts.get(flaw.place.path, 0) + 1
     return tuple(
         Scanned(
             path=path,
@@ -205,5 +207,5 @@ def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]
             notes=file.notes,
         )
         for path, file in sorted(folded.files.items())
-        if path in errors or path in warnings or file.notes
+        if path in errors or path in noted
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def read_text(path: str | Path) -> str | None:
@@ -26,3 +29,9 @@ def read_fields(path: str | Path, separator: str | None = None) -> dict[str, str
         if len(parts) == 2:
             fields[parts[0].strip()] = parts[1].strip()
     return fields
+
+
+def resident(pid: int) -> int:
+    """Bytes in memory of a process; 0 where it has gone."""
+    fields = (read_text(f"/proc/{pid}/statm") or "").split()
+    return int(fields[1]) * PAGE if len(fields) > 1 else 0

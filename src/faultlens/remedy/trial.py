@@ -30,6 +30,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.endings import outcome_of
 from faultlens.crash import Crash, Outcome, Output
 from faultlens.environment.machine import machine_state
+from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
 from faultlens.remedy import confinement
 from faultlens.remedy.look import QuickLook
@@ -43,7 +44,6 @@ POLL_S = 0.002
 MEMORY_POLL_S = 0.1
 TAIL_BYTES = 64 * 1024
 SHARE_OF_MEMORY = 0.6  # of what is available
-PAGE = 4096
 NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_HOME", "FAULTLENS_ONLY_THIS")
 
 Files = Mapping[str, bytes]  # by path below the folder; SCRIPT is the one that is run
@@ -259,11 +259,7 @@ class _Watch:
 
 def _resident(root: int) -> int:
     """Bytes in memory of a process and those below it."""
-    total = 0
-    for pid in (root, *process.descendants(root)):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    return total
+    return sum(map(resident, (root, *process.descendants(root))))
 
 
 def _kill_session(pid: int) -> None:

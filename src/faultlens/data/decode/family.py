@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from faultlens.capture import process
 from faultlens.environment.machine import kilobytes
-from faultlens.environment.procfs import read_fields
+from faultlens.environment.procfs import read_fields, resident
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 MANY = 1000  # more are not counted
 
 
@@ -22,7 +21,7 @@ class Family(NamedTuple):
 
 def below(root: int) -> Family:
     """Those that have ended and wait for their parents count no more."""
-    sizes = {pid: size for pid in _descendants(root) if (size := _resident(pid))}
+    sizes = {pid: size for pid in _descendants(root) if (size := resident(pid))}
     return Family(tuple(sizes), sum(sizes.values()))
 
 
@@ -53,13 +52,6 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
 def _proportional(pid: int) -> int:
     size = read_fields(f"/proc/{pid}/smaps_rollup", ":").get("Pss")
-    return (kilobytes(size) or 0) if size else _resident(pid)
+    return (kilobytes(size) or 0) if size else resident(pid)

@@ -30,10 +30,10 @@ def files(roots: Sequence[str], piece_size: int = PIECE) -> Iterator[Found]:
     """In order, each once. Raises FaultlensError for a root that is not there."""
     seen: set[str] = set()
     for root in roots:
-        for path, named in _paths(root):
+        for path in _paths(root):
             if path not in seen:
                 seen.add(path)
-                yield _planned(path, named, piece_size)
+                yield _planned(path, piece_size)
 
 
 def check_roots(roots: Sequence[str]) -> None:
@@ -43,19 +43,15 @@ def check_roots(roots: Sequence[str]) -> None:
             raise FaultlensError(f"There is no {root}.", "Name files or folders of training data.")
 
 
-def _paths(root: str) -> Iterator[tuple[str, bool]]:
+def _paths(root: str) -> Iterator[str]:
     if is_remote(root):
         yield from _remote_paths(root)
-    elif os.path.isdir(root):
-        yield from ((path, False) for path in _below(root))
-    elif os.path.lexists(root):
-        yield root, True
-    else:
-        for path in sorted(glob.glob(root, recursive=True)):
-            if os.path.isdir(path):
-                yield from ((below, False) for below in _below(path))
-            else:
-                yield path, True
+        return
+    for path in [root] if os.path.lexists(root) else sorted(glob.glob(root, recursive=True)):
+        if os.path.isdir(path):
+            yield from _below(path)
+        else:
+            yield path
 
 
 def _below(folder: str) -> Iterator[str]:
@@ -72,22 +68,22 @@ def _raise(error: OSError) -> None:
     ) from error
 
 
-def _remote_paths(root: str) -> Iterator[tuple[str, bool]]:
+def _remote_paths(root: str) -> Iterator[str]:
     system, name = remote(root)
     try:
         if any(each in name for each in "*?["):
-            names, named = system.glob(name), True
+            names = system.glob(name)
         elif system.isdir(name):
-            names, named = system.find(name), False
+            names = system.find(name)
         else:
-            names, named = [name], True
+            names = [name]
     except (OSError, ValueError) as error:
         raise FaultlensError(f"{root} cannot be listed: {error}.", "Look at the address and at your rights.") from error
     for each in sorted(names):
-        yield system.unstrip_protocol(each), named
+        yield system.unstrip_protocol(each)
 
 
-def _planned(path: str, named: bool, piece_size: int) -> Found:
+def _planned(path: str, piece_size: int) -> Found:
     try:
         if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
             return Found(path, unknown=True)
@@ -111,7 +107,6 @@ def _planned(path: str, named: bool, piece_size: int) -> Found:
             end=end,
             identity=identity,
             last=end == identity.size,
-            named=named,
         )
         for start, end in pairwise(edges)
     )

@@ -25,6 +25,7 @@ from faultlens.data.decode import Decoding
 from faultlens.data.engine.worker import MARK_SIZE, Answer, Mark, Task, receive, send
 from faultlens.data.look import Wanted
 from faultlens.environment.machine import machine_state
+from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
 from faultlens.home import home
 from faultlens.scanned import Checked, Flaw, Kind, Piece, Place
@@ -35,7 +36,6 @@ PATIENCE_S = 60.0  # without a sign of life
 POLL_S, MEMORY_POLL_S = 0.25, 0.5
 SHARE_OF_MEMORY = 0.5  # of what is available, for all workers
 MIN_MEMORY = 1 << 30
-PAGE = 4096
 MAX_FALSE_STARTS = 3
 
 
@@ -159,7 +159,7 @@ class Pool:
         if item and item not in piece.skip and len(piece.skip) < MAX_SKIPPED:
             self._waiting.appendleft(replace(piece, skip=(*piece.skip, item)))
         else:
-            yield self._with_earlier(piece, Checked(piece=piece, bytes=piece.end - piece.start))
+            yield self._with_earlier(piece, Checked(piece=piece))
 
 
 class _Worker:
@@ -221,7 +221,7 @@ class _Worker:
             return "endless", f"its reader gave no sign of life for {patience:.0f} s"
         if now > self._next_look:
             self._next_look = now + MEMORY_POLL_S
-            if _resident(self._process.pid) > memory:
+            if resident(self._process.pid) > memory:
                 return "greedy", f"its reader took more than {memory >> 20:,} MiB of memory"
         return None
 
@@ -253,13 +253,6 @@ class _Worker:
 def _memory_each(count: int) -> int:
     available = machine_state().memory_available or 4 << 30
     return max(int(available * SHARE_OF_MEMORY / count), MIN_MEMORY)
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _home() -> Path:

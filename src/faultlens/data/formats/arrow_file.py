@@ -37,7 +37,7 @@ class ArrowFile(Format):
         return head.startswith((MAGIC, OLD)) or (stream and int.from_bytes(head[8:12], "little") < 1 << 8)
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
-        size = look.bytes = piece.identity.size
+        size = piece.identity.size
         file = SourceFile(source, size)
         try:
             is_file = _is_file(source, size)

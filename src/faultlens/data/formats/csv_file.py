@@ -25,7 +25,7 @@ class CsvFile(Format):
         return b"\0" not in head
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
-        size = look.bytes = piece.identity.size
+        size = piece.identity.size
         if source.read(0, 2) in WIDE:
             look.flaw("unsupported", "it is in UTF-16, which is not looked into")
             return

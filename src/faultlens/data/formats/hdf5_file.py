@@ -37,7 +37,6 @@ class Hdf5File(Format):
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
         size = piece.identity.size
-        look.bytes = size
         if what := damage(source.read, size):
             look.flaw(_kind(what), f"it {what}")
             return

@@ -32,7 +32,6 @@ class ParquetFile(Format):
         return head.startswith((MAGIC, ENCRYPTED))
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
-        look.bytes = piece.identity.size
         file = SourceFile(source, piece.identity.size)
         try:
             _check_ends(source, piece.identity.size)

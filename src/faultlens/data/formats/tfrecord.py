@@ -38,7 +38,6 @@ class TFRecord(Format):
         look.entered = window.base
         _check(records, look)
         look.left = window.base
-        look.bytes = max(look.left - look.entered, 0)
 
     def items(self, source: Source, piece: Piece) -> Iterator[Item]:
         window = _window(source, piece)
@@ -51,11 +50,10 @@ class TFRecord(Format):
 
 
 class PackedTFRecord(Format):
-    def check(self, source: Source, piece: Piece, look: Look) -> None:
+    def check(self, source: Source, piece: Piece, look: Look) -> None:  # noqa: ARG002
         packed = PackedBytes(source)
         records = Records(Window(packed, 0), NO_END, look)
         _check(records, look)
-        look.bytes = piece.identity.size
         if packed.problem:
             kind: Kind = "truncated" if packed.cut_off else "checksum"
             look.flaw(kind, f"{packed.problem}: what follows is lost", record=look.records)

@@ -24,7 +24,6 @@ class ZipFile(Format):
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
         check_zip(source, piece.identity.size, look, "", check_inner)
-        look.bytes = piece.identity.size
 
     def items(self, source: Source, piece: Piece) -> Iterator[Item]:
         for number, member, data in whole_members(source, piece.identity.size):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from faultlens.data.native import FOOTER, HEADER
 from faultlens.data.source import Source
 from faultlens.data.tfrecord.feed import Bytes, PackedBytes
 
 BLOCK = 1 << 20
-_HEADER, _FRAME = 12, 16  # bytes before the data of a record, and around them
 
 
 class Tail(NamedTuple):
@@ -27,11 +27,11 @@ def tail(source: Source, start: int) -> Tail:
     reader = Reader(stream)
     count, position = 0, start
     if reader.skip(start) == start:
-        while len(header := reader.read(_HEADER)) == _HEADER:
-            rest = int.from_bytes(header[:8], "little") + _FRAME - _HEADER
+        while len(header := reader.read(HEADER)) == HEADER:
+            rest = int.from_bytes(header[:8], "little") + FOOTER
             if reader.skip(rest) < rest:
                 break
-            count, position = count + 1, position + _HEADER + rest
+            count, position = count + 1, position + HEADER + rest
     return Tail(count, position, stream.problem, stream.cut_off)
 
 

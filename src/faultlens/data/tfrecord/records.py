@@ -37,7 +37,6 @@ class Records:
         self.state.limit = limit
         self.state.parse = parse and self._walker.parses
         self.parsed = bool(self.state.parse)
-        self.whole = 0
 
     def enter(self) -> None:
         """Go to the first record; for a piece that begins anywhere."""
@@ -49,7 +48,6 @@ class Records:
             window.fill()
             first = int(state.record)
             used = self._walker.walk(window.buffer, window.have, window.base, state)
-            self.whole += int(state.record) - first
             if used or state.event_count or state.blob_count:
                 yield Run(window, used, first)
                 state.event_count = state.blob_count = state.cell_count = 0
@@ -129,7 +127,6 @@ class Records:
         elif masked(crc) != stored:
             self._damaged("checksum", "the checksum of its data does not fit", start, length + FRAME)
         else:
-            self.whole += 1
             self.state.sizes[length.bit_length()] += 1
             if length + FRAME > self.state.largest.size:
                 largest = self.state.largest
