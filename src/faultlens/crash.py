@@ -208,8 +208,46 @@ class Sample(Record, frozen=True):
     seconds: float  # since the start
     rss_anonymous: int | None = None
     rss: int | None = None
+    rss_shared: int | None = None
     cgroup_used: int | None = None
+    shm_used: int | None = None  # of /dev/shm, by whomever
+    gpu_used: int | None = None  # by this program, on all GPUs
     threads: int | None = None
+    open_files: int | None = None
+    steps: int | None = None  # made since the start, where the program's loop is known
+
+
+GrowthKind = Literal["memory", "shared memory", "GPU memory", "open files", "threads"]
+HolderKind = Literal[
+    "python objects", "tensors", "tf variables", "graph traces", "native heap", "mappings", "shared memory",
+    "open files", "threads",
+]  # fmt: skip
+
+
+class Holder(Record, frozen=True):
+    """Something in the program that grew between two looks at it."""
+
+    kind: HolderKind
+    text: str  # "the list `history` of train.py has 9,000 items, 40 more with each step"
+    count: int | None = None  # how many more there were
+    size: int | None = None  # how many more bytes
+    place: Frame | None = None  # the line that makes them, or that owns them
+
+
+class Growth(Record, frozen=True):
+    """Something that grew steadily while the program did the same over and over."""
+
+    what: GrowthKind
+    seconds: float  # since the start, when it was seen
+    before: int  # bytes, or a number of them, after the warm-up …
+    after: int  # … and when it was last seen
+    per_second: float
+    per_step: float | None = None
+    steps: int | None = None  # over how many it was watched
+    limit: int | None = None  # where it ends
+    steps_left: int | None = None  # until then, from the last sample
+    seconds_left: float | None = None
+    holders: tuple[Holder, ...] = ()  # what grew, the largest first; empty where it could not be seen
 
 
 # --------------------------------------------------------------------------------- inside TensorFlow
@@ -359,6 +397,7 @@ class Crash(Record, frozen=True):
     cgroup: CgroupState | None = None
     machine: MachineState | None = None
     timeline: tuple[Sample, ...] = ()
+    growth: tuple[Growth, ...] = ()  # leaks, the worst first
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()  # signals that were sent to faultlens for the program: "SIGTERM from process 7"
