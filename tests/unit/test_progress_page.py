@@ -10,7 +10,7 @@ import time
 import pytest
 
 from faultlens import crash
-from faultlens.capture.progress import read_progress
+from faultlens.capture.progress import read_progress, steps_made
 from faultlens.inside import layout
 from faultlens.inside.progress import Progress
 
@@ -57,6 +57,23 @@ def test_training(program: Progress, page: bytearray) -> None:
     assert (ended.marks[-1].kind, ended.marks[-1].text) == ("end", "train")
 
 
+def test_steps_of_all_loops_are_added_up(program: Progress, page: bytearray) -> None:
+    assert steps_made(b"") is steps_made(bytes(page)) is None
+    program.begin("train", steps=3)
+    for epoch in (1, 2):
+        program.epoch(epoch, 2)
+        for step in (1, 2, 3):
+            program.step("train", step)
+        program.begin("evaluate")
+        program.step("evaluate", 1)
+        program.step("evaluate", 5)  # Keras executes four at once
+        program.end("evaluate", mark="end")
+    assert steps_made(bytes(page)) == 2 * (3 + 5)
+    program.end("train", mark="end")
+    program.taking(1)
+    assert steps_made(bytes(page)) == 17
+
+
 def test_an_evaluation_within_training(program: Progress, page: bytearray) -> None:
     program.begin("train", steps=9)
     program.epoch(1, 2)
@@ -90,7 +107,7 @@ def test_a_save_within_training(program: Progress, page: bytearray) -> None:
 def test_of_a_long_path_the_end_is_kept(program: Progress, page: bytearray) -> None:
     program.begin("save", "/very" * 1000 + "/long/ä.keras")
     progress = read(page)
-    assert progress.detail is not None and len(progress.detail.encode()) == 446
+    assert progress.detail is not None and len(progress.detail.encode()) == layout.DETAIL_BYTES
     assert progress.detail.startswith("...") and progress.detail.endswith("/long/ä.keras")
     assert progress.marks[0].text.endswith("/long/ä.keras")
 

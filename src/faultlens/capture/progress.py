@@ -13,7 +13,7 @@ def read_progress(page: bytes, started: float, ended: float) -> Progress | None:
     or is damaged. None: there is no mark at all."""
     if len(page) < layout.PAGE_BYTES:
         return None
-    phase, epoch, epochs, steps, step, time_ns = layout.STATE.unpack_from(page, layout.STATE_AT)
+    phase, epoch, epochs, steps, step, time_ns, _ = layout.STATE.unpack_from(page, layout.STATE_AT)
     marks = tuple(_marks(page, started, ended))
     time = time_ns / 1e9
     if not _within(time, started, ended) or phase >= len(layout.PHASES):
@@ -30,6 +30,11 @@ def read_progress(page: bytes, started: float, ended: float) -> Progress | None:
         detail=_text(*layout.DETAIL.unpack_from(page, layout.DETAIL_AT)) or None,
         marks=marks,
     )
+
+
+def steps_made(page: bytes) -> int | None:
+    """Steps of all loops since the start; None where no loop is known."""
+    return (layout.STATE.unpack_from(page, layout.STATE_AT)[-1] or None) if len(page) >= layout.PAGE_BYTES else None
 
 
 def _marks(page: bytes, started: float, ended: float) -> list[ProgressMark]:

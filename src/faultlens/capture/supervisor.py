@@ -19,6 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.output_tail import OutputTail
+from faultlens.capture.progress import steps_made
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
@@ -114,7 +115,7 @@ class _Supervisor:
         self.started = time.monotonic()
         self.started_at = time.time()
         self.pid = launch.start(command, environment, mask, attach)
-        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact)
+        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._steps)
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
@@ -141,6 +142,9 @@ class _Supervisor:
             info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
             if info is not None and (status := self._on_signal(info)) is not None:
                 return status
+
+    def _steps(self) -> int | None:
+        return steps_made(self.area.progress(self.pid)) if self.area is not None else None
 
     def _on_signal(self, info: signal.struct_siginfo) -> int | None:
         """Returns the program's wait status when it has ended."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
 from faultlens.capture import process
 from faultlens.crash import Limit, MemoryUse, Program, Sample
 from faultlens.environment.cgroup import Cgroup
@@ -12,10 +16,20 @@ LONGEST_INTERVAL_S = 1.0
 MAX_SAMPLES = 1000
 DENSE_SAMPLES = 20  # at first the rest is read with every sample: wrappers replace themselves, limits are set early
 SPARSE = 20  # later, with every so many
+FILES = 5  # before Linux 6.2 open files must be counted one by one
 
 
 class Timeline:
-    def __init__(self, pid: int, cgroup: Cgroup | None, redact: bool) -> None:
+    """`steps` tells how many steps the program has made, `gpu` how much memory of GPUs it has; either may not know."""
+
+    def __init__(
+        self,
+        pid: int,
+        cgroup: Cgroup | None,
+        redact: bool,
+        steps: Callable[[], int | None] = lambda: None,
+        gpu: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self.pid = pid
         self.redact = redact
         self.cgroup = cgroup
@@ -23,6 +37,8 @@ class Timeline:
         self.memory: MemoryUse | None = None  # the last that was seen
         self.limits: dict[str, Limit] = {}
         self.program: Program | None = None
+        self._steps = steps
+        self._gpu = gpu
         self._count = 0
 
     def interval(self, elapsed: float) -> float:
@@ -41,6 +57,7 @@ class Timeline:
             self.memory = process.memory_use(self.pid)
             self.limits = process.resource_limits(self.pid) or self.limits
             self.program = process.program(self.pid, self.redact)
-        self.samples.append(sample)
+        files = process.open_files(self.pid) if self._count % FILES == 0 else None
+        self.samples.append(replace(sample, open_files=files, steps=self._steps(), gpu_used=self._gpu()))
         if len(self.samples) > MAX_SAMPLES:
             del self.samples[1::2]

@@ -41,6 +41,7 @@ class Progress:
         self._open: list[_Phase] = []
         self._thread = 0
         self._epoch = self._epochs = 0
+        self._made = 0  # steps, of whatever loop
         self._marks = 0
         os.register_at_fork(after_in_child=self._start_again)
 
@@ -82,16 +83,18 @@ class Progress:
     def step(self, name: str, number: int) -> None:
         """Called for every step: nearly nothing happens."""
         if self._open and self._thread == _get_thread():
-            phase = self._open[-1]
-            if phase.name != name and not self._return_to(name):
+            if self._open[-1].name != name and not self._return_to(name):
                 return
-            self._open[-1].step = number
-            layout.STEP.pack_into(self._page, layout.STEP_AT, number, _now())
+            phase = self._open[-1]
+            self._made += max(number - phase.step, 1)  # several in one, where Keras executes them so
+            phase.step = number
+            layout.STEP.pack_into(self._page, layout.STEP_AT, number, _now(), self._made)
 
     def taking(self, number: int) -> None:
         """The program itself takes an element of a dataset; that is all that is known of its loop."""
         if not self._open:
-            layout.STATE.pack_into(self._page, layout.STATE_AT, _DATA, 0, 0, 0, number, _now())
+            self._made += 1
+            layout.STATE.pack_into(self._page, layout.STATE_AT, _DATA, 0, 0, 0, number, _now(), self._made)
 
     def taken(self) -> None:
         if not self._open:
@@ -131,8 +134,9 @@ class Progress:
             loop.steps if loop else 0,
             loop.step if loop else 0,
             _now(),
+            self._made,
         )
-        text = _fitting(innermost.detail if innermost else "", 446)
+        text = _fitting(innermost.detail if innermost else "", layout.DETAIL_BYTES)
         layout.DETAIL.pack_into(self._page, layout.DETAIL_AT, len(text), text)
 
     def _mark(self, kind: str, text: str = "", when: int = 0) -> None:
@@ -145,7 +149,7 @@ class Progress:
     def _start_again(self) -> None:
         """In a forked child, whose page is empty."""
         self._open = []
-        self._epoch = self._epochs = self._marks = 0
+        self._epoch = self._epochs = self._marks = self._made = 0
 
 
 def _fitting(text: str, size: int) -> bytes:
