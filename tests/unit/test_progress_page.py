@@ -10,7 +10,7 @@ import time
 import pytest
 
 from faultlens import crash
-from faultlens.capture.progress import read_progress, steps_made
+from faultlens.capture.progress import read_loop, read_progress
 from faultlens.inside import layout
 from faultlens.inside.progress import Progress
 
@@ -58,7 +58,7 @@ def test_training(program: Progress, page: bytearray) -> None:
 
 
 def test_steps_of_all_loops_are_added_up(program: Progress, page: bytearray) -> None:
-    assert steps_made(b"") is steps_made(bytes(page)) is None
+    assert read_loop(b"") is read_loop(bytes(page)) is None
     program.begin("train", steps=3)
     for epoch in (1, 2):
         program.epoch(epoch, 2)
@@ -68,10 +68,10 @@ def test_steps_of_all_loops_are_added_up(program: Progress, page: bytearray) -> 
         program.step("evaluate", 1)
         program.step("evaluate", 5)  # Keras executes four at once
         program.end("evaluate", mark="end")
-    assert steps_made(bytes(page)) == 2 * (3 + 5)
+    assert read_loop(bytes(page)) == ("train", 2, 2, 3, 3, 2 * (3 + 5))
     program.end("train", mark="end")
     program.taking(1)
-    assert steps_made(bytes(page)) == 17
+    assert read_loop(bytes(page)) == ("data", 0, 0, 0, 1, 17)
 
 
 def test_an_evaluation_within_training(program: Progress, page: bytearray) -> None:

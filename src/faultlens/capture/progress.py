@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from faultlens.crash import Progress, ProgressMark
 from faultlens.inside import layout
 
 CLOCK_SLACK_S = 1.0
+
+
+class Loop(NamedTuple):
+    """Where the program is at the moment; 0 stands for unknown. Epochs and steps are counted from 1."""
+
+    phase: str
+    epoch: int
+    epochs: int
+    steps: int  # of the epoch
+    step: int
+    made: int  # steps of all loops since the start
 
 
 def read_progress(page: bytes, started: float, ended: float) -> Progress | None:
@@ -32,9 +45,14 @@ def read_progress(page: bytes, started: float, ended: float) -> Progress | None:
     )
 
 
-def steps_made(page: bytes) -> int | None:
-    """Steps of all loops since the start; None where no loop is known."""
-    return (layout.STATE.unpack_from(page, layout.STATE_AT)[-1] or None) if len(page) >= layout.PAGE_BYTES else None
+def read_loop(page: bytes) -> Loop | None:
+    """None where the program has no loop that is known, or has not come to it."""
+    if len(page) < layout.PAGE_BYTES:
+        return None
+    phase, epoch, epochs, steps, step, _, made = layout.STATE.unpack_from(page, layout.STATE_AT)
+    if made <= 0 or phase >= len(layout.PHASES):
+        return None
+    return Loop(layout.PHASES[phase], epoch, epochs, steps, step, made)
 
 
 def _marks(page: bytes, started: float, ended: float) -> list[ProgressMark]:

@@ -19,7 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.output_tail import OutputTail
-from faultlens.capture.progress import steps_made
+from faultlens.capture.progress import Loop, read_loop
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
@@ -115,7 +115,7 @@ class _Supervisor:
         self.started = time.monotonic()
         self.started_at = time.time()
         self.pid = launch.start(command, environment, mask, attach)
-        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._steps)
+        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop)
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
@@ -143,8 +143,8 @@ class _Supervisor:
             if info is not None and (status := self._on_signal(info)) is not None:
                 return status
 
-    def _steps(self) -> int | None:
-        return steps_made(self.area.progress(self.pid)) if self.area is not None else None
+    def _loop(self) -> Loop | None:
+        return read_loop(self.area.progress(self.pid)) if self.area is not None else None
 
     def _on_signal(self, info: signal.struct_siginfo) -> int | None:
         """Returns the program's wait status when it has ended."""

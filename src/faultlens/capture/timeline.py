@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from faultlens.capture import process
+from faultlens.capture.progress import Loop
 from faultlens.crash import Limit, MemoryUse, Program, Sample
 from faultlens.environment.cgroup import Cgroup
 
@@ -20,14 +21,14 @@ FILES = 5  # before Linux 6.2 open files must be counted one by one
 
 
 class Timeline:
-    """`steps` tells how many steps the program has made, `gpu` how much memory of GPUs it has; either may not know."""
+    """`loop` tells how far the program has come, `gpu` how much memory of GPUs it has; either may not know."""
 
     def __init__(
         self,
         pid: int,
         cgroup: Cgroup | None,
         redact: bool,
-        steps: Callable[[], int | None] = lambda: None,
+        loop: Callable[[], Loop | None] = lambda: None,
         gpu: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.pid = pid
@@ -37,7 +38,7 @@ class Timeline:
         self.memory: MemoryUse | None = None  # the last that was seen
         self.limits: dict[str, Limit] = {}
         self.program: Program | None = None
-        self._steps = steps
+        self._loop = loop
         self._gpu = gpu
         self._count = 0
 
@@ -58,6 +59,8 @@ class Timeline:
             self.limits = process.resource_limits(self.pid) or self.limits
             self.program = process.program(self.pid, self.redact)
         files = process.open_files(self.pid) if self._count % FILES == 0 else None
-        self.samples.append(replace(sample, open_files=files, steps=self._steps(), gpu_used=self._gpu()))
+        loop = self._loop()
+        steps = loop.made if loop else None
+        self.samples.append(replace(sample, open_files=files, steps=steps, gpu_used=self._gpu()))
         if len(self.samples) > MAX_SAMPLES:
             del self.samples[1::2]

@@ -17,7 +17,7 @@ class MemoryFiles(NamedTuple):
     limit: str
     used: str
     swap: str
-    files: tuple[str, ...]  # counters of memory.stat: pages that are on a disk too
+    files: tuple[str, ...]  # counters of memory.stat: what is on a disk too, and can be dropped
 
 
 V1 = MemoryFiles(
@@ -30,7 +30,7 @@ V2 = MemoryFiles(
     limit="memory.max",
     used="memory.current",
     swap="memory.swap.max",
-    files=("active_file", "inactive_file"),
+    files=("active_file", "inactive_file", "slab_reclaimable"),
 )
 
 
