@@ -111,6 +111,11 @@ class Lines:
         if frame is not None and len(self._layers) < MAX_LAYERS:
             self._layers.append({"layer": layer.name, "class": type(layer).__name__, "place": self._place(frame)})
 
+    def running(self) -> Place | None:
+        """The innermost line of the user's."""
+        frame = self.user_frame()
+        return self._place(frame) if frame is not None else None
+
     # -------------------------------------------------------------------------------- writing it down
 
     def write(self, graph: Any, name: Any = None, defined: Place | None = None) -> None:

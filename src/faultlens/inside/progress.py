@@ -70,6 +70,11 @@ class Progress:
             self._mark("trace", phase.detail, phase.began)
         self._end(phase)
 
+    @property
+    def made(self) -> int:
+        """Steps of all loops."""
+        return self._made
+
     def inside(self, name: str) -> bool:
         return any(phase.name == name for phase in self._open)
 

@@ -10,15 +10,16 @@ from .guard import Guard
 from .hooks import Hook
 from .lines import Lines, Place, place_of_function
 from .progress import Progress
+from .tally import Tally
 
 PYTHON = "tensorflow.python"
 
 
 def tensorflow_hooks(
-    lines: Lines, progress: Progress, guard: Guard, node_recorder: Callable[..., Any]
+    lines: Lines, progress: Progress, tally: Tally, guard: Guard, node_recorder: Callable[..., Any]
 ) -> Iterator[Hook]:
     """`node_recorder` is made in C."""
-    tracing = _Tracing(lines, progress)
+    tracing = _Tracing(lines, progress, tally)
     saving = guarded_saving(progress, guard)
     functions = f"{PYTHON}.eager.polymorphic_function"
     yield Hook(f"{PYTHON}.framework.func_graph", "func_graph_from_py_func", guard(tracing.begin), guard(tracing.end))
@@ -32,6 +33,8 @@ def tensorflow_hooks(
         f"{functions}.monomorphic_function", "_EagerDefinedFunction.__init__", guard(tracing.becomes_function_2_12)
     )
     yield Hook(f"{PYTHON}.client.session", "BaseSession._extend_graph", guard(lambda self: lines.write(self._graph)))
+    made_variable = guard(lambda *_, **__: tally.made_variable(lines.running()))
+    yield Hook(f"{PYTHON}.ops.resource_variable_ops", "ResourceVariable._init_from_args", made_variable)
     taking = _Taking(lines, progress)
     yield Hook(
         f"{PYTHON}.data.ops.iterator_ops", "OwnedIterator._next_internal", guard(taking.begin), guard(taking.end)
@@ -41,15 +44,17 @@ def tensorflow_hooks(
 
 
 class _Tracing:
-    def __init__(self, lines: Lines, progress: Progress) -> None:
+    def __init__(self, lines: Lines, progress: Progress, tally: Tally) -> None:
         self._lines = lines
         self._progress = progress
+        self._tally = tally
         self._defined: dict[str, Place] = {}  # by the name of the graph to be
 
     def begin(self, name: Any = "", python_func: Any = None, *_: Any, **__: Any) -> None:
         place = place_of_function(python_func)
         if place:
             self._defined[name] = place
+        self._tally.traced(str(name), place)
         if self._lines.begin_trace():
             self._progress.begin("trace", str(name), mark=False)
 

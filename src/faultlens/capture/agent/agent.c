@@ -598,6 +598,7 @@ static bool is_output(int descriptor) { return descriptor == STDOUT_FILENO || de
 EXPORT ssize_t write(int descriptor, const void *bytes, size_t size) {
     ssize_t written = NEXT(write)(descriptor, bytes, size);
     if (is_output(descriptor)) remember_output(descriptor, bytes, written);
+    look_if_asked(area);
     return written;
 }
 
@@ -619,6 +620,7 @@ EXPORT long syscall(long number, ...) {
     va_end(list);
     long result = NEXT(syscall)(number, a, b, c, d, e, f);
     if (number == SYS_write && is_output((int)a)) remember_output((int)a, (const void *)b, result);
+    look_if_asked(area);
     return result;
 }
 
@@ -698,6 +700,7 @@ EXPORT int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
         mode_t mode = va_arg(list, mode_t);            \
         va_end(list);                                  \
         if (area) before_open(area, path);             \
+        look_if_asked(area);                           \
         return NEXT(name)(path, flags, mode);          \
     }
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define FL_MAGIC 0x534e454c544c5546ull /* "FULTLENS" */
-#define FL_VERSION 2
+#define FL_VERSION 3
 #define FL_SLOTS 16
 #define FL_ALSO 3
 #define FL_HANDLED 16
@@ -81,7 +81,8 @@ struct fl_area {
     uint64_t output_head; /* bytes ever written to the ring */
     char notes[64];    /* the file that code inside Python programs appends its notes to */
     char inside[2048]; /* the folder of that code; empty: none */
-    uint8_t pad[4096 - 40 - 64 - 2048];
+    int32_t look_at;   /* the process that is asked what its memory is used for (inside/census.py); 0: none */
+    uint8_t pad[4096 - 40 - 64 - 2048 - 4];
     struct fl_progress progress[FL_PROGRESS]; /* a page each, which its process maps once more */
     struct fl_slot slots[FL_SLOTS];
     struct fl_handled handled[FL_HANDLED]; /* by pid modulo FL_HANDLED */

@@ -56,6 +56,13 @@ class SharedArea:
         """What code inside Python programs wrote down of their graphs."""
         return os.pread(self._notes, os.fstat(self._notes).st_size, 0)
 
+    def notes_since(self, position: int) -> bytes:
+        return os.pread(self._notes, max(os.fstat(self._notes).st_size - position, 0), position)
+
+    def ask_to_look(self, pid: int) -> None:
+        """The process says in its notes what its memory is used for, as soon as it comes by."""
+        self.area.look_at = pid
+
     def progress(self, pid: int) -> bytes:
         """The page on which a process left its progress."""
         return next((bytes(page) for page in self.area.progress if page.pid == pid), b"")

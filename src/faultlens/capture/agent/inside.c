@@ -74,6 +74,7 @@ struct method {
     X(int, PyErr_ExceptionMatches, (PyObject *))                                                       \
     X(void, PyErr_SetInterrupt, (void))                                                                \
     X(void, PyErr_Clear, (void))                                                                       \
+    X(int, Py_AddPendingCall, (int (*)(void *), void *))                                               \
     X(void, Py_IncRef, (PyObject *))                                                                   \
     X(void, Py_DecRef, (PyObject *))
 
@@ -97,6 +98,11 @@ static bool find_python(void) {
 
 /* ----------------------------------------------------------------------------- what our Python code needs */
 
+static struct fl_area *own_area; /* NULL in programs that load the agent by themselves */
+
+static bool look_now(struct fl_area *area);
+static bool take_request(struct fl_area *area);
+
 /* chain(original, before, after) is a function that calls all three. Being made in C, it leaves no frame in the
  * program's tracebacks. before() gets the arguments; after(result, arguments) the tuple of positional ones, and None
  * for the result if an exception was raised. An exception of theirs is let out: theirs catch their own, so it comes
@@ -104,6 +110,7 @@ static bool find_python(void) {
 static PyObject *call_chained(PyObject *parts, PyObject *arguments, PyObject *keywords) {
     PyObject *original = python.PyTuple_GetItem(parts, 0);
     PyObject *before = python.PyTuple_GetItem(parts, 1), *after = python.PyTuple_GetItem(parts, 2);
+    if (own_area && take_request(own_area) && !look_now(own_area)) return NULL;
     if (before != python.none) {
         PyObject *ignored = python.PyObject_Call(before, arguments, keywords);
         if (!ignored) return NULL;
@@ -345,21 +352,34 @@ static const char *package_of(const char *path) {
     return NULL;
 }
 
-static const char bootstrap[] =
-    "import sys\n"
-    "module = sys.modules.get('_faultlens_inside')\n"
-    "if module is None:\n"
-    "    from importlib.util import module_from_spec, spec_from_file_location\n"
-    "    spec = spec_from_file_location(\n"
-    "        '_faultlens_inside', folder + '/__init__.py', submodule_search_locations=[folder])\n"
-    "    module = sys.modules[spec.name] = module_from_spec(spec)\n"
+#define LOAD                                                                                              \
+    "import sys\n"                                                                                        \
+    "module = sys.modules.get('_faultlens_inside')\n"                                                     \
+    "if module is None:\n"                                                                                \
+    "    from importlib.util import module_from_spec, spec_from_file_location\n"                          \
+    "    spec = spec_from_file_location(\n"                                                               \
+    "        '_faultlens_inside', folder + '/__init__.py', submodule_search_locations=[folder])\n"        \
+    "    module = sys.modules[spec.name] = module_from_spec(spec)\n"                                      \
     "    spec.loader.exec_module(module)\n"
+
+static const char bootstrap[] = LOAD
+    "if not module.started():\n"
     "    module.start(chain, frame_finder, node_recorder, notes, progress)\n"
     "module.importing(package)\n";
+
+/* Its failures are forgotten; an interrupt is not ours. */
+static bool run_ours(const char *code, PyObject *names) {
+    PyObject *done = python.PyRun_StringFlags(code, Py_file_input, names, names, NULL);
+    if (!done && python.PyErr_ExceptionMatches(*python.keyboard_interrupt)) python.PyErr_SetInterrupt();
+    if (!done) python.PyErr_Clear();
+    python.Py_DecRef(done);
+    return done != NULL;
+}
 
 static void run_bootstrap(struct fl_area *area, const char *package) {
     PyObject *names = faultlens_tools();
     if (!names) return;
+    own_area = area;
     python.PyDict_SetItemString(names, "__builtins__", python.PyEval_GetBuiltins());
     put(names, "folder", python.PyUnicode_DecodeFSDefault(area->inside));
     put(names, "notes", python.PyUnicode_DecodeFSDefault(area->notes));
@@ -367,9 +387,7 @@ static void run_bootstrap(struct fl_area *area, const char *package) {
     PyObject *page = own_progress(area);
     python.PyDict_SetItemString(names, "progress", page ? page : python.none);
     python.Py_DecRef(page);
-    PyObject *done = python.PyRun_StringFlags(bootstrap, Py_file_input, names, names, NULL);
-    if (!done && python.PyErr_ExceptionMatches(*python.keyboard_interrupt)) python.PyErr_SetInterrupt(); /* not ours */
-    python.Py_DecRef(done);
+    run_ours(bootstrap, names);
     python.Py_DecRef(names);
 }
 
@@ -388,5 +406,46 @@ void before_open(struct fl_area *area, const char *path) {
         }
         python.PyGILState_Release(state);
     }
+    errno = saved_errno;
+}
+
+/* ------------------------------------------------------------------------------- a look at its own memory */
+
+/* The caller holds the GIL. Programs without TensorFlow meet our code here for the first time. False: an exception is
+ * set, which is not ours: a signal handler of the program raised it meanwhile. */
+static bool look_now(struct fl_area *area) {
+    PyObject *names = python.PyDict_New();
+    if (!names) {
+        python.PyErr_Clear();
+        return true;
+    }
+    python.PyDict_SetItemString(names, "__builtins__", python.PyEval_GetBuiltins());
+    put(names, "folder", python.PyUnicode_DecodeFSDefault(area->inside));
+    put(names, "notes", python.PyUnicode_DecodeFSDefault(area->notes));
+    bool well = true;
+    if (run_ours(LOAD, names)) {
+        PyObject *done = python.PyRun_StringFlags("module.look(notes)\n", Py_file_input, names, names, NULL);
+        well = done != NULL;
+        python.Py_DecRef(done);
+    }
+    python.Py_DecRef(names);
+    return well;
+}
+
+static int look_pending(void *area) { return look_now(area) ? 0 : -1; }
+
+/* Whoever takes it answers it: once. */
+static bool take_request(struct fl_area *area) {
+    int32_t asked = __atomic_load_n(&area->look_at, __ATOMIC_RELAXED);
+    return asked && asked == getpid() &&
+           __atomic_compare_exchange_n(&area->look_at, &asked, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* On any thread, with or without the GIL: Python's main thread does it between two instructions, as it runs handlers
+ * of signals. */
+void look_soon(struct fl_area *area) {
+    int saved_errno = errno;
+    if (*area->inside && take_request(area) && find_python() && python.Py_IsInitialized())
+        python.Py_AddPendingCall(look_pending, area);
     errno = saved_errno;
 }

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_char, c_int16, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
 
 MAGIC = 0x534E454C544C5546
-VERSION = 2
+VERSION = 3
 SLOTS = 16
 ALSO = 3
 HANDLED = 16
@@ -82,7 +82,8 @@ class Area(ctypes.Structure):
         ("output_head", c_uint64),
         ("notes", c_char * NOTES_PATH_BYTES),
         ("inside", c_char * INSIDE_PATH_BYTES),
-        ("pad", c_uint8 * (4096 - 40 - NOTES_PATH_BYTES - INSIDE_PATH_BYTES)),
+        ("look_at", c_int32),
+        ("pad", c_uint8 * (4096 - 44 - NOTES_PATH_BYTES - INSIDE_PATH_BYTES)),
         ("progress", Progress * PROGRESS),
         ("slots", Slot * SLOTS),
         ("handled", Handled * HANDLED),

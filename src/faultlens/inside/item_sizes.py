@@ -1,0 +1,77 @@
+"""What a container holds, and how many bytes each item takes, judged by the last few."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter, deque
+from itertools import islice
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+SAMPLED = 8
+MAX_VISITED = 400
+_SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, FrameType)  # not an item's own
+
+
+def items_of(container: Any) -> tuple[str, int]:
+    """ "EagerTensor float32[256,1000]", and the bytes of one. What all items share is not counted: the last four are
+    compared with the last eight."""
+    items = _last(container)
+    if not items:
+        return "", 0
+    names = Counter(map(_name, items))
+    half = len(items) // 2
+    if not half:
+        return names.most_common(1)[0][0], _size(items)
+    return names.most_common(1)[0][0], max(_size(items) - _size(items[:half]), 0) // (len(items) - half)
+
+
+def tensor_bytes(tensor: Any) -> int:
+    return int(tensor._num_elements()) * max(int(tensor.dtype.size), 0)
+
+
+def described(dtype: Any, shape: Any) -> str:
+    """ "float32[256,1000]"."""
+    return f"{getattr(dtype, 'name', dtype)}[{','.join(map(str, shape))}]"
+
+
+def _last(container: Any) -> list[Any]:
+    if isinstance(container, dict):
+        return list(islice(reversed(container.values()), SAMPLED))  # type: ignore[call-overload,no-any-return]
+    if isinstance(container, (list, deque)):
+        return list(islice(reversed(container), SAMPLED))
+    return list(islice(container, SAMPLED))
+
+
+def _name(item: Any) -> str:
+    kind = type(item)
+    if kind.__name__ in ("EagerTensor", "ndarray"):
+        shape = item._shape_tuple() if kind.__name__ == "EagerTensor" else item.shape
+        return f"{kind.__name__} {described(item.dtype, shape)}"
+    return str(kind.__name__)
+
+
+def _size(items: list[Any]) -> int:
+    """Of the items and what they refer to, each counted once."""
+    total, seen, waiting = 0, set(map(id, items)), list(items)
+    for _ in range(MAX_VISITED):
+        if not waiting:
+            break
+        thing = waiting.pop()
+        total += _own_size(thing)
+        if type(thing).__name__ == "ndarray" and thing.base is not None:
+            followed = [thing.base]  # what a view keeps alive
+        else:
+            followed = gc.get_referents(thing) if type(thing).__name__ != "EagerTensor" else []
+        for other in followed:
+            if id(other) not in seen and not isinstance(other, _SHARED):
+                seen.add(id(other))
+                waiting.append(other)
+    return total
+
+
+def _own_size(thing: Any) -> int:
+    if type(thing).__name__ == "EagerTensor":
+        return tensor_bytes(thing)
+    return sys.getsizeof(thing)  # an array that owns its memory counts it
