@@ -217,6 +217,15 @@ class Sample(Record, frozen=True):
     steps: int | None = None  # made since the start, where the program's loop is known
 
 
+class StopRequest(Record, frozen=True):
+    """faultlens itself asked the program to end (SIGTERM), before memory would have run out. Sizes in bytes."""
+
+    seconds: float  # since the start
+    used: int
+    limit: int
+    limit_of: Literal["control group", "machine"]
+
+
 GrowthKind = Literal["memory", "shared memory", "GPU memory", "open files", "threads"]
 HolderKind = Literal[
     "python objects", "tensors", "tf variables", "graph traces", "native heap", "mappings", "shared memory",
@@ -243,6 +252,7 @@ class Growth(Record, frozen=True):
     after: int  # … and when it was last seen
     per_second: float
     per_step: float | None = None
+    since: int | None = None  # steps that were made before
     steps: int | None = None  # over how many it was watched
     limit: int | None = None  # where it ends
     steps_left: int | None = None  # until then, from the last sample
@@ -398,6 +408,7 @@ class Crash(Record, frozen=True):
     machine: MachineState | None = None
     timeline: tuple[Sample, ...] = ()
     growth: tuple[Growth, ...] = ()  # leaks, the worst first
+    stop_request: StopRequest | None = None  # of `run --stop-before-oom`
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()  # signals that were sent to faultlens for the program: "SIGTERM from process 7"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from faultlens.crash import Limit, MemoryUse, Program, Sample
@@ -24,6 +25,7 @@ LIMIT_NAMES = {
     "Max locked memory": "RLIMIT_MEMLOCK",
     "Max address space": "RLIMIT_AS",
 }
+_SHELL = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$")
 
 
 def memory_use(pid: int) -> MemoryUse:
@@ -131,6 +133,16 @@ def descendants(root: int) -> list[int]:
         level = [child for parent in level for child in children.get(parent, [])]
         found += level
     return found
+
+
+def below_shells(pid: int) -> int:
+    """The program that a shell waits for. A shell dies of a signal, and leaves its program running."""
+    while _SHELL.search(_link(f"/proc/{pid}/exe") or ""):
+        children = (read_text(f"/proc/{pid}/task/{pid}/children") or "").split()
+        if len(children) != 1:
+            break
+        pid = int(children[0])
+    return pid
 
 
 def _strings(path: str) -> list[str]:

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 from faultlens.capture import launch, process
 from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.brink import StopAt
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.output_tail import OutputTail
 from faultlens.capture.progress import Loop, read_loop
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
+from faultlens.capture.watch import Watch
 from faultlens.crash import CaptureMethod, Crash, Outcome, Output
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.kernel_log import kernel_log_lines
@@ -55,6 +57,7 @@ class Options(NamedTuple):
     follow_children: bool = True
     redact: bool = True
     contents: bool = True  # of tensors may be kept
+    stop_at: StopAt | None = None  # how much memory may be used before the program is asked to end
 
 
 class Ending(NamedTuple):
@@ -62,9 +65,15 @@ class Ending(NamedTuple):
     crash: Crash
 
 
-def supervise(command: Sequence[str], options: Options, on_child_crash: Callable[[Crash], None]) -> Ending:
-    """Blocks until the program has ended. `on_child_crash` hears of crashes that the program survives."""
-    return _Supervisor(options, on_child_crash).run(command)
+def supervise(
+    command: Sequence[str],
+    options: Options,
+    on_child_crash: Callable[[Crash], None],
+    tell: Callable[[str], None] = lambda _: None,
+) -> Ending:
+    """Blocks until the program has ended. `on_child_crash` hears of crashes that the program survives, `tell` what the
+    user should know while it runs."""
+    return _Supervisor(options, on_child_crash, tell).run(command)
 
 
 class _Stopped(NamedTuple):
@@ -75,9 +84,10 @@ class _Stopped(NamedTuple):
 
 
 class _Supervisor:
-    def __init__(self, options: Options, on_child_crash: Callable[[Crash], None]) -> None:
+    def __init__(self, options: Options, on_child_crash: Callable[[Crash], None], tell: Callable[[str], None]) -> None:
         self.options = options
         self.on_child_crash = on_child_crash
+        self.tell = tell
         self.area = SharedArea() if options.capture == "agent" else None
         self.cgroup = cgroup_of()
         self.cgroup_before = self.cgroup.state() if self.cgroup else None
@@ -116,6 +126,7 @@ class _Supervisor:
         self.started_at = time.time()
         self.pid = launch.start(command, environment, mask, attach)
         self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop)
+        self.watch = Watch(self.timeline, self._loop, self.options.stop_at, self.tell)
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
@@ -130,13 +141,15 @@ class _Supervisor:
             if elapsed >= next_sample:
                 self.timeline.take(elapsed)
                 next_sample = elapsed + self.timeline.interval(elapsed)
+            if elapsed >= self.watch.next_look:
+                self.watch.look(elapsed)
             if self.options.timeout is not None and not self.hung and elapsed >= self.options.timeout:
                 self._capture_hang()
                 kill_at = elapsed + TERMINATE_GRACE_S
             if kill_at is not None and elapsed >= kill_at:
                 self._kill_all()
                 kill_at = None
-            deadlines = [next_sample, *([kill_at] if kill_at else [])]
+            deadlines = [next_sample, self.watch.next_look, *([kill_at] if kill_at else [])]
             if self.options.timeout is not None and not self.hung:
                 deadlines.append(self.options.timeout)
             info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
@@ -287,6 +300,7 @@ class _Supervisor:
             seconds=self._elapsed(),
             output=output,
             timeline=tuple(self.timeline.samples),
+            stop_request=self.watch.request,
             memory=crash.memory or self.timeline.memory,
             limits=crash.limits or self.timeline.limits,
             cgroup_before=self.cgroup_before,

@@ -49,12 +49,12 @@ class Timeline:
             return BEGINNING_S / 8
         return min(max(FIRST_INTERVAL_S, elapsed / 60), LONGEST_INTERVAL_S)
 
-    def take(self, elapsed: float) -> None:
+    def take(self, elapsed: float, fully: bool = False) -> None:
         sample = process.sample(self.pid, elapsed, self.cgroup)
         if sample.rss is None:
             return  # it has ended
         self._count += 1
-        if self._count <= DENSE_SAMPLES or self._count % SPARSE == 0:
+        if fully or self._count <= DENSE_SAMPLES or self._count % SPARSE == 0:
             self.memory = process.memory_use(self.pid)
             self.limits = process.resource_limits(self.pid) or self.limits
             self.program = process.program(self.pid, self.redact)

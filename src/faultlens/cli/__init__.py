@@ -16,7 +16,8 @@ CANNOT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     _open_streams()
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(run.with_default(words))
     try:
         return int(options.handler(options))
     except FaultlensError as error:

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from faultlens.cli import output
@@ -24,6 +25,9 @@ ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
 SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside", "signal-raised-by-program"}
 SURE = 0.7
 MAX_CHILDREN_SHOWN = 3
+STOP_BEFORE_OOM = "--stop-before-oom"
+DEFAULT_SHARE = "95%"
+WITH_VALUE = {"--timeout", "--capture", "--json", "--html", "--markdown", "--sarif"}  # options whose value follows
 
 DESCRIPTION = """\
 Runs a program exactly as it would run without faultlens: same output, terminal, signals, exit status. When it
@@ -50,6 +54,11 @@ def register(verbs: Any) -> None:
         default="auto",
         help="how to see the death: the preloaded agent, ptrace, or the exit status only (default: what works)",
     )
+    parser.add_argument(
+        STOP_BEFORE_OOM,
+        metavar="[=95%]",
+        help="ask the program to save and end (SIGTERM) when so much of the memory it may have is used (=90%%, =7GiB)",
+    )
     parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
     parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
     parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
@@ -58,6 +67,17 @@ def register(verbs: Any) -> None:
     output.add_arguments(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM …", help="the program and its arguments")
     parser.set_defaults(handler=handle)
+
+
+def with_default(words: Sequence[str]) -> list[str]:
+    """`--stop-before-oom` may stand alone: argparse would take the program's name for its value."""
+    spelled = list(words)
+    for place, word in enumerate(spelled[1:] if spelled[:1] == ["run"] else (), start=1):
+        if word == STOP_BEFORE_OOM:
+            spelled[place] = f"{word}={DEFAULT_SHARE}"
+        elif word == "--" or (not word.startswith("-") and spelled[place - 1] not in WITH_VALUE):
+            break
+    return spelled
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -70,12 +90,13 @@ def handle(arguments: argparse.Namespace) -> int:
     output.check_targets(arguments)
     command = launch.resolve_command(words)
     options = _options(arguments, command)
-    ending = supervise(command, options, (lambda _: None) if arguments.quiet else _announce)
+    quiet = arguments.quiet
+    ending = supervise(command, options, _nothing if quiet else _announce, _nothing if quiet else _say)
     try:
         _report(ending.crash, arguments)
     except Exception as error:
         # Whatever goes wrong here must not change how the program's end is passed on.
-        print(f"faultlens: {error}", file=sys.stderr)
+        _say(str(error))
     except KeyboardInterrupt:
         pass
     end_like(ending.status)
@@ -84,6 +105,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
     from faultlens.capture import launch
+    from faultlens.capture.brink import read_stop_at
     from faultlens.capture.supervisor import Options
 
     capture = {"ptrace": "tracer", "none": "status"}.get(arguments.capture, "agent")
@@ -91,7 +113,7 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         if arguments.capture == "agent":
             raise FaultlensError(f"The agent cannot be used: {problem}.", "Use --capture=ptrace.")
         if not arguments.quiet:
-            print(f"faultlens: using ptrace, because {problem}", file=sys.stderr)
+            _say(f"using ptrace, because {problem}")
         capture = "tracer"
     return Options(
         capture=capture,  # type: ignore[arg-type]
@@ -99,13 +121,22 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         follow_children=not arguments.no_children,
         redact=not arguments.unredacted,
         contents=not arguments.no_contents,
+        stop_at=read_stop_at(arguments.stop_before_oom) if arguments.stop_before_oom is not None else None,
     )
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+def _say(text: str) -> None:
+    print(f"faultlens: {text}", file=sys.stderr)
 
 
 def _announce(crash: Crash) -> None:
     """A process below the program died; the program itself lives on, and so does its output."""
     signal_name = crash.outcome.signal or "a signal"
-    print(f"faultlens: process {crash.pid} died by {signal_name}; the report follows at the end", file=sys.stderr)
+    _say(f"process {crash.pid} died by {signal_name}; the report follows at the end")
 
 
 def _report(crash: Crash, arguments: argparse.Namespace) -> None:
@@ -140,6 +171,8 @@ def worth_telling(report: Report) -> bool:
     """Exit codes and Python exceptions speak for themselves, unless there is more behind them than they say; so do
     ends that somebody asked for."""
     crash = report.crash
+    if crash.stop_request and crash.outcome.kind != "ok":
+        return True
     if crash.children or crash.fault or crash.outcome.kind == "hang" or _lost_a_save(crash):
         return True
     if crash.outcome.kind == "signal":

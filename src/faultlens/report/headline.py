@@ -120,6 +120,8 @@ def _signal(crash: Crash) -> str:
         return f"was ended by {signal}, sent by process {fault.sender_pid}{_where(crash, 'while in')}"
     if signal == "SIGKILL":
         return _killed(crash)
+    if signal == "SIGTERM" and crash.stop_request:
+        return f"was ended by SIGTERM, which faultlens sent before memory ran out{_where(crash, 'while in')}"
     if signal in _POLITE:
         return f"was ended by {signal}{_where(crash, 'while in')}"
     exiting = " while shutting down" if crash.exiting else ""

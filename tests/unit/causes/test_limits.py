@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
 from faultlens.clues.limits import requested_bytes
-from faultlens.crash import Crash, Limit, Outcome, Output
+from faultlens.crash import Crash, Limit, Outcome, Output, StopRequest
 from faultlens.diagnose import diagnose
-from faultlens.sizes import in_words
+from faultlens.sizes import GIB, in_words
 
 
 def ruled_out(crash: Crash) -> set[str]:
@@ -67,6 +67,37 @@ def test_a_kill_of_another_process_in_the_log_proves_nothing() -> None:
 
 def test_a_segfault_is_no_memory_kill() -> None:
     assert "out-of-memory-kill" in ruled_out(load("rlimit_as_grow"))
+
+
+def stopped(outcome: Outcome, **more: object) -> Crash:
+    request = StopRequest(seconds=7.5, used=95 * GIB, limit=100 * GIB, limit_of="control group")
+    return Crash(outcome=outcome, method="status", pid=7, stop_request=request, **more)  # type: ignore[arg-type]
+
+
+def test_asked_to_end_before_memory_ran_out() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"))
+    assert causes(crash) == ["stopped-before-out-of-memory"]
+    assert "95% of the control group's 100 GiB" in first(crash).title
+    assert first(replace(crash, stop_request=None)).cause == "killed-from-outside"
+
+
+def test_asked_by_us_and_by_another() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"), handed_on=("SIGTERM from process 3",))
+    assert causes(crash) == ["killed-from-outside", "stopped-before-out-of-memory"]
+
+
+def test_its_own_handler_ended_it() -> None:
+    assert first(stopped(Outcome(kind="exit", exit_code=3))).cause == "stopped-before-out-of-memory"
+    assert causes(stopped(Outcome(kind="ok", exit_code=0))) == causes(
+        Crash(outcome=Outcome(kind="ok"), method="status")
+    )
+
+
+def test_a_request_that_came_too_late() -> None:
+    request = StopRequest(seconds=7.5, used=95 * GIB, limit=100 * GIB, limit_of="machine")
+    found = first(replace(load("oom_train"), stop_request=request))
+    assert found.cause == "out-of-memory-kill"
+    assert any("faultlens sent SIGTERM 7.5 s after the start" in each.fact for each in found.evidence)
 
 
 # --------------------------------------------------------------------------------------- address space

@@ -37,8 +37,8 @@ class CleanExit(Cause):
             return None
         looks_like = _signal_for(outcome.exit_code or 0)
         return Finding(
-            # A launcher that lost a worker passes its status on.
-            strength=LIKELY if oom_kills(case.crash) else PROVEN,
+            # A launcher that lost a worker passes its status on; a handler of SIGTERM has a status of its own.
+            strength=LIKELY if oom_kills(case.crash) or case.crash.stop_request else PROVEN,
             title=f"the program ended by itself with exit code {outcome.exit_code}"
             + (f"; this is not a {looks_like}" if looks_like else ""),
             evidence=evidence(

@@ -5,6 +5,7 @@ from faultlens.clues.case import Case
 from faultlens.clues.limits import cpu_time_used_up, oom_kills
 from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by, line_that_sends, sender
+from faultlens.clues.stopping import asked_by_us
 from faultlens.diagnosis import Evidence, Fix
 
 # Signals that nobody but a person, a scheduler or a supervisor sends, and who does so most often.
@@ -49,7 +50,7 @@ class KilledFromOutside(Cause):
         if sender(case) == "another process":
             return _recorded(case)
         name = ended_by(case)
-        if case.fault is not None or name not in _SENDERS:
+        if case.fault is not None or name not in _SENDERS or asked_by_us(case, name):
             return None
         handed_on = next((line for line in case.crash.handed_on if line.startswith(f"{name} ")), None)
         return Finding(

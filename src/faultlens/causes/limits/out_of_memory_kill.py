@@ -8,6 +8,7 @@ from faultlens.clues.case import Case
 from faultlens.clues.limits import oom_kills
 from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by
+from faultlens.clues.stopping import request_in_words
 from faultlens.crash import Crash
 from faultlens.sizes import in_words
 
@@ -60,6 +61,7 @@ class OutOfMemoryKill(Cause):
                 (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
                 (line, "kernel log") if line else None,
                 _growth(crash) if crash.outcome.kind == "signal" else None,
+                (request_in_words(crash.stop_request), "--stop-before-oom") if crash.stop_request else None,
                 *left_behind(case),
             ),
             fixes=(

@@ -1,0 +1,95 @@
+"""Must the program be asked to end now, or the kernel will kill it? The rule of `--stop-before-oom`.
+
+It is asked when its memory reaches the share that the user named, and earlier if what is left will not do until it has
+saved: a program that saves at the end of a step grows by one step more, or by two. How much that is, its climb tells:
+three rises in a row, each above all that was used before. Memory that is taken once, or comes and goes, is no climb."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from faultlens.environment.cgroup import Room
+from faultlens.errors import FaultlensError
+from faultlens.sizes import MIB, from_words
+
+SAVE_NEEDS = 64 * MIB  # what a save takes besides the model
+STEPS_AHEAD = 2
+SECONDS_AHEAD = 0.06
+RISES = 3
+# Seconds between two looks: usually, near the limit, and near it while memory rises.
+USUAL_S, NEAR_S, RISING_S = 0.1, 0.05, 0.02
+NEAR = 0.8
+
+
+class StopAt(NamedTuple):
+    share: float | None = None
+    used: int | None = None  # bytes
+
+    def threshold(self, limit: int) -> float:
+        return self.used if self.used is not None else (self.share or 1.0) * limit
+
+
+def read_stop_at(text: str) -> StopAt:
+    """ "95%", "7GiB"."""
+    size = from_words(text)
+    if size:
+        return StopAt(used=size)
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise FaultlensError(
+            f"--stop-before-oom={text} is neither a share of the limit nor a size of memory.",
+            "Write --stop-before-oom=95% or --stop-before-oom=7GiB, or leave the value out.",
+        )
+    return StopAt(share=share)
+
+
+class Brink:
+    """Fed with every look at the memory that is left."""
+
+    def __init__(self, stop_at: StopAt) -> None:
+        self._stop_at = stop_at
+        self._by_time, self._by_step = Climb(), Climb()
+        self._near = False
+
+    @property
+    def interval(self) -> float:
+        if not self._near:
+            return USUAL_S
+        return RISING_S if self._by_time.slope > 0 else NEAR_S
+
+    def reached(self, seconds: float, room: Room, steps: int | None) -> bool:
+        threshold = self._stop_at.threshold(room.limit)
+        self._by_time.take(seconds, room.used)
+        if steps is not None:
+            self._by_step.take(steps, room.used)
+        soon = room.used + self._by_time.slope * USUAL_S
+        self._near = soon >= NEAR * min(threshold, room.limit)
+        ahead = max(self._by_time.slope * SECONDS_AHEAD, self._by_step.slope * STEPS_AHEAD)
+        return room.used >= threshold or room.left < SAVE_NEEDS + ahead
+
+
+class Climb:
+    """The highest use at each of the last few moments, or in each of the last few steps."""
+
+    def __init__(self) -> None:
+        self._highest = 0  # before those that are kept
+        self._kept: list[tuple[float, int]] = []
+
+    def take(self, at: float, used: int) -> None:
+        if self._kept and self._kept[-1][0] == at:
+            self._kept[-1] = at, max(self._kept[-1][1], used)
+            return
+        self._kept.append((at, used))
+        if len(self._kept) > RISES + 1:
+            self._highest = max(self._highest, self._kept.pop(0)[1])
+
+    @property
+    def slope(self) -> float:
+        """The smallest of the last rises; 0 where it does not climb."""
+        rises = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in pairwise(self._kept)]
+        climbs = len(rises) == RISES and min(rises) > 0 and self._kept[0][1] >= self._highest
+        return min(rises) if climbs else 0.0
