@@ -56,6 +56,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
     check_values: also look for NaN and infinite values.
     time_limit: seconds after which a save in the background is given up.
     save_on_sigterm: when SIGTERM arrives, save after the current batch and let the signal do what it would have done.
+        By default so, except with `save_best_only`.
 
     A save that fails is told once and does not end the training."""
 
@@ -76,19 +77,20 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         strict: bool = False,
         check_values: bool = False,
         time_limit: float = TIME_LIMIT,
-        save_on_sigterm: bool = False,
+        save_on_sigterm: bool | None = None,
     ) -> None:
         super().__init__()
         self.filepath = os.fspath(filepath)
         self.save_best_only, self.save_freq, self.verbose, self.resume = save_best_only, save_freq, verbose, resume
         self.keep = sys.maxsize if keep is None else keep
         self.strict = strict
-        _check_arguments(self, save_weights_only, save_on_sigterm)
+        _check_arguments(self, save_weights_only, bool(save_on_sigterm))
         self._monitored = Monitored(monitor, mode, initial_value_threshold)
         self._series = Series(self.filepath)
         self._options = {"background": background, "time_limit": time_limit, "check_values": check_values}
         self._attempts = Attempts()
-        self._termination = Termination() if save_on_sigterm else None
+        waits = not save_best_only if save_on_sigterm is None else save_on_sigterm
+        self._termination = Termination(demanded=bool(save_on_sigterm)) if waits else None
         self._ended_well = False
         self._data: Any = None  # the dataset of `resumable`
         self._resumption: Resumption | None = None

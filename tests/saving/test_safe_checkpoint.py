@@ -143,9 +143,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been(
 
 def test_sigterm_saves_and_then_ends_the_program(trainings: Trainings, undisturbed: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.keras"
-    ended = trainings.run(
-        Run(str(path), signal_at=(1, 1), signal=signal.SIGTERM, save_on_sigterm=True, background=True)
-    )
+    ended = trainings.run(Run(str(path), signal_at=(1, 1), signal=signal.SIGTERM, background=True))
     assert ended.status == -signal.SIGTERM
     assert where(path)[0] == (1, 3)  # the signal came after the checkpoint's turn, so the next batch is the last
     assert trainings.run(Run(str(path))).digest == undisturbed("dataset").digest

@@ -29,7 +29,7 @@ class Run:
     background: bool = False
     signal_at: tuple[int, int] | None = None  # epoch and batch, after which it sends itself a signal
     signal: int = signal.SIGKILL
-    save_on_sigterm: bool = False
+    save_on_sigterm: bool | None = None
     handler: bool = False  # it has a handler of its own for SIGTERM
     built: bool = True
 

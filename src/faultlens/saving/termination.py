@@ -11,9 +11,12 @@ from typing import Any
 
 
 class Termination:
-    """From `begin` to `end` SIGTERM only sets `asked`. `hand_over` gives it to whom it would have met without us."""
+    """From `begin` to `end` SIGTERM only sets `asked`. `hand_over` gives it to whom it would have met without us.
 
-    def __init__(self) -> None:
+    demanded: by the user, who is told where it cannot be."""
+
+    def __init__(self, demanded: bool = True) -> None:
+        self._demanded = demanded
         self.asked = False
         self.over = False  # it was handed over, and the program lives on
         self._former: Any = None
@@ -26,11 +29,12 @@ class Termination:
         try:
             former = signal.signal(signal.SIGTERM, self._note)
         except ValueError:
-            warnings.warn(
-                "SIGTERM will not be waited for: only the main thread can, and the training runs in another",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            if self._demanded:
+                warnings.warn(
+                    "SIGTERM will not be waited for: only the main thread can, and the training runs in another",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
             return
         self._former = signal.SIG_DFL if former is None else former  # None: not Python's, so Python cannot put it back
         self._pid, self._caller = os.getpid(), _caller()
