@@ -1,0 +1,145 @@
+"""How far off is `faultlens forecast`, on models it has never seen, and how far are others?
+
+    python benchmarks/forecast.py RESULTS.json [--kinds truth,rivals,phases,forecast] [MODEL …]
+
+Every result is kept in RESULTS.json as it comes; what is there is not measured again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import forecast_errors
+from measure import FAULTLENS, PROGRAMS, Bench, Table, clean_environment
+
+TRUTH, RIVALS, MODELS = (PROGRAMS / f"forecast_{name}.py" for name in ("truth", "rivals", "models"))
+KINDS = ("truth", "rivals", "phases", "forecast")
+STEPS = 15  # of each of two epochs: see forecast_truth.py on how the peak moves
+PHASE_STEPS = 10
+PATIENCE_S = 900
+NICE = ("nice", "-n", "10")
+Results = dict[str, dict[str, Any]]  # by "model batch kind"
+
+
+class Model(NamedTuple):
+    name: str
+    build: str
+    data_spec: str | None
+    batches: tuple[int, ...]
+
+
+def run(bench: Bench) -> Table:
+    results = bench.folder / "forecast.json"
+    return forecast_errors.table(
+        Measuring(bench.python, results).all(models(bench.python)[: 3 if bench.quick else None])
+    )
+
+
+def models(python: str) -> list[Model]:
+    script = "import json, forecast_models as f; print(json.dumps([[name, *each] for name, each in f.MODELS.items()]))"
+    found = subprocess.run(
+        [python, "-c", script], cwd=PROGRAMS, env=clean_environment(), capture_output=True, check=True
+    )
+    return [Model(*each) for each in json.loads(found.stdout.splitlines()[-1])]
+
+
+class Measuring:
+    """Measures what is not yet in the file of results."""
+
+    def __init__(self, python: str, path: Path) -> None:
+        self.python, self.path = python, path
+        self.results: Results = json.loads(path.read_text()) if path.exists() else {}
+
+    def all(self, chosen: Iterable[Model], kinds: Iterable[str] = KINDS) -> Results:
+        for kind in kinds:
+            for model in chosen:
+                for key, said in getattr(self, f"_{kind}")(model):
+                    self._keep(key, said)
+        return self.results
+
+    def _truth(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
+        for batch in model.batches:
+            if (key := f"{model.name} {batch} truth") not in self.results:
+                save = ["--save"] if batch == model.batches[1] else []
+                yield key, self._said(TRUTH, model.name, batch, "--steps", STEPS, *save)
+
+    def _phases(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What evaluation and prediction take, in programs that do nothing else."""
+        for phase in ("evaluation", "prediction"):
+            if (key := f"{model.name} {model.batches[1]} {phase}") not in self.results:
+                yield key, self._said(TRUTH, model.name, model.batches[1], "--steps", PHASE_STEPS, "--phase", phase)
+
+    def _rivals(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
+        for batch in model.batches:
+            if (key := f"{model.name} {batch} rivals") not in self.results:
+                yield key, self._said(RIVALS, model.name, batch)
+
+    def _forecast(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
+        for batch in model.batches:
+            if (key := f"{model.name} {batch} forecast") not in self.results:
+                start = time.perf_counter()
+                said = self._last_line(forecast_command(model, batch))
+                yield key, {**said, "seconds": time.perf_counter() - start}
+
+    def _said(self, program: Path, *words: object) -> dict[str, Any]:
+        return self._last_line([self.python, str(program), *map(str, words)])
+
+    def _last_line(self, command: list[str]) -> dict[str, Any]:
+        """The JSON that a program prints last, or why there is none."""
+        try:
+            done = subprocess.run(
+                [*NICE, *command], env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S
+            )
+        except subprocess.TimeoutExpired:
+            return {"error": f"not ready after {PATIENCE_S} s"}
+        try:
+            said: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        except ValueError:
+            return {"error": f"status {done.returncode}: {done.stderr[-400:]}"}
+        return said
+
+    def _keep(self, key: str, said: dict[str, Any]) -> None:
+        self.results[key] = said
+        beside = self.path.with_suffix(".new")
+        beside.write_text(json.dumps(self.results, indent=1) + "\n")
+        os.replace(beside, self.path)
+        print(key, _short(said), flush=True)
+
+
+def forecast_command(model: Model, batch: int) -> list[str]:
+    spec = ["--data-spec", model.data_spec] if model.data_spec else []
+    return [*FAULTLENS, "forecast", f"{MODELS}:{model.build}", "--batch", str(batch), *spec, "--json", "-"]
+
+
+def _short(said: dict[str, Any]) -> str:
+    if "error" in said:
+        return str(said["error"])[-150:]
+    return " ".join(
+        f"{name}={said[name]}" for name in ("peak", "step_s", "xla", "xla_error", "seconds") if name in said
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")
+    arguments = parser.parse_args()
+    chosen = [each for each in models(arguments.python) if not arguments.models or each.name in arguments.models]
+    results = Measuring(arguments.python, arguments.results).all(chosen, filter(None, arguments.kinds.split(",")))
+    table = forecast_errors.table(results)
+    for row in (table.header, *table.rows):
+        print(" | ".join(row))
+    print(table.text)
+
+
+if __name__ == "__main__":
+    main()
