@@ -19,6 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.brink import StopAt
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
+from faultlens.capture.leaks import Leaks
 from faultlens.capture.output_tail import OutputTail
 from faultlens.capture.progress import Loop, read_loop
 from faultlens.capture.sources import own_source, with_sources
@@ -127,6 +128,7 @@ class _Supervisor:
         self.pid = launch.start(command, environment, mask, attach)
         self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop)
         self.watch = Watch(self.timeline, self._loop, self.options.stop_at, self.tell)
+        self.leaks = Leaks(self.timeline, self.area, self._loop, self.tell)
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
@@ -143,13 +145,15 @@ class _Supervisor:
                 next_sample = elapsed + self.timeline.interval(elapsed)
             if elapsed >= self.watch.next_look:
                 self.watch.look(elapsed)
+            if elapsed >= self.leaks.next_look:
+                self.leaks.look(elapsed)
             if self.options.timeout is not None and not self.hung and elapsed >= self.options.timeout:
                 self._capture_hang()
                 kill_at = elapsed + TERMINATE_GRACE_S
             if kill_at is not None and elapsed >= kill_at:
                 self._kill_all()
                 kill_at = None
-            deadlines = [next_sample, self.watch.next_look, *([kill_at] if kill_at else [])]
+            deadlines = [next_sample, self.watch.next_look, self.leaks.next_look, *([kill_at] if kill_at else [])]
             if self.options.timeout is not None and not self.hung:
                 deadlines.append(self.options.timeout)
             info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
@@ -300,6 +304,7 @@ class _Supervisor:
             seconds=self._elapsed(),
             output=output,
             timeline=tuple(self.timeline.samples),
+            growth=self.leaks.growth(outcome.kind != "ok"),
             stop_request=self.watch.request,
             memory=crash.memory or self.timeline.memory,
             limits=crash.limits or self.timeline.limits,

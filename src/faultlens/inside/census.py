@@ -167,6 +167,7 @@ def _told(grown: list[tuple[int, Any]], owners: Owners) -> list[dict[str, Any]]:
                 "grew": more,
                 "items": items,
                 "each": size,
+                "most": getattr(container, "maxlen", None),
                 "owner": owner and owner[0],
                 "file": owner and owner[1],
             }

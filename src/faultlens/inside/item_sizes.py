@@ -38,7 +38,7 @@ def described(dtype: Any, shape: Any) -> str:
 
 def _last(container: Any) -> list[Any]:
     if isinstance(container, dict):
-        return list(islice(reversed(container.values()), SAMPLED))  # type: ignore[call-overload,no-any-return]
+        return list(islice(reversed(container.values()), SAMPLED))
     if isinstance(container, (list, deque)):
         return list(islice(reversed(container), SAMPLED))
     return list(islice(container, SAMPLED))

@@ -30,7 +30,7 @@ class Owners:
         self.untracked: list[Any] = []
         for name, value, owner in (*_globals(), *_locals()):
             if isinstance(value, CONTAINERS) and id(value) not in self._named:
-                self._named[id(value)] = f"`{name}`, {owner[0]}", owner[1]
+                self._named[id(value)] = f"`{name}` ({owner[0]})", owner[1]
                 if is_untracked(value):
                     self.untracked.append(value)
 
@@ -57,7 +57,7 @@ class Owners:
             return None
         module, file = self._modules[id(other)]
         name = _key_of(other, thing)
-        return (f"`{name}`, a global of {os.path.basename(file) if is_own(file) else module}", file) if name else None
+        return (f"`{name}` (global of {os.path.basename(file) if is_own(file) else module})", file) if name else None
 
     def _as_attribute(self, other: Any, thing: Any) -> Owner | None:
         if type(other) is dict:
@@ -80,9 +80,9 @@ class Owners:
             for function in gc.get_referrers(cells) if type(cells) is tuple else ():
                 if type(function) is FunctionType and function.__closure__ is cells:
                     code = function.__code__
-                    name = code.co_freevars[[id(cell) for cell in cells].index(id(other))]
+                    name = code.co_freevars[[id(cell) for cell in cells or ()].index(id(other))]
                     file = os.path.basename(code.co_filename)
-                    return f"`{name}`, which {code.co_name}() in {file} closes over", code.co_filename
+                    return f"`{name}` (variable around {code.co_name}() in {file})", code.co_filename
         return None
 
 
@@ -113,7 +113,7 @@ def _globals() -> Iterator[tuple[str, Any, Owner]]:
     for name, file, names in _modules():
         if name == "__main__" or (file and is_own(file)):
             for each, value in list(names.items()):
-                yield each, value, (f"a global of {os.path.basename(file) or name}", file or None)
+                yield each, value, (f"global of {os.path.basename(file) or name}", file or None)
 
 
 def _locals() -> Iterator[tuple[str, Any, Owner]]:
@@ -125,7 +125,7 @@ def _locals() -> Iterator[tuple[str, Any, Owner]]:
                 break
             code = frame.f_code
             if code.co_flags & CO_OPTIMIZED and is_own(code.co_filename):
-                owner = f"a local of {code.co_name}() in {os.path.basename(code.co_filename)}", code.co_filename
+                owner = f"local of {code.co_name}() in {os.path.basename(code.co_filename)}", code.co_filename
                 yield from ((name, value, owner) for name, value in _values(frame))
             frame = frame.f_back
 

@@ -56,11 +56,14 @@ class SharedArea:
         """What code inside Python programs wrote down of their graphs."""
         return os.pread(self._notes, os.fstat(self._notes).st_size, 0)
 
+    def notes_size(self) -> int:
+        return os.fstat(self._notes).st_size
+
     def notes_since(self, position: int) -> bytes:
         return os.pread(self._notes, max(os.fstat(self._notes).st_size - position, 0), position)
 
     def ask_to_look(self, pid: int) -> None:
-        """The process says in its notes what its memory is used for, as soon as it comes by."""
+        """The process says in its notes what its memory is used for, as soon as it comes by. 0: no longer."""
         self.area.look_at = pid
 
     def progress(self, pid: int) -> bytes:

@@ -1,0 +1,259 @@
+"""Watches for leaks: what grows is looked at twice, and told once.
+
+Nothing is done before `capture/growth.py` suspects something. Then the program is looked at, from outside and inside.
+If the growth goes on, at half its rate or more, it is looked at again: what grew in between holds the memory.
+Not told is
+
+- native memory without a seen owner in the first pass through the data, while a `Dataset.cache` lives: it is filled;
+- objects without a seen owner, until Python has collected all garbage once in between: they may be that;
+- shared memory that neither the program nor a process below it has open or mapped: it is somebody else's;
+- memory whose growth comes to an end by itself (`is_harmless` in capture/holders.py)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from faultlens.capture import census
+from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.growth import Trend, trends, value_of
+from faultlens.capture.holders import Inside, Look, holders, is_harmless, read_answer
+from faultlens.capture.progress import Loop
+from faultlens.capture.timeline import Timeline
+from faultlens.clues.leaks import told
+from faultlens.crash import Growth, GrowthKind, Holder, Sample
+from faultlens.environment.cgroup import Room
+from faultlens.environment.memory_limit import tightest_room
+
+CLOSEST_S = 1.0  # between two looks at the timeline
+LATER = 1.1  # times the time that has passed
+ANSWER_S = 4.0  # for which an answer from inside is waited
+ANSWER_EVERY_S = 0.2
+GOES_ON_S, GOES_ON_STEPS = 2.0, 30  # between the two looks at the program
+GOES_ON_WITHOUT_STEPS_S = 10.0
+PATIENCE = 4  # how often what may be garbage is looked at again
+
+
+class _Asked(NamedTuple):
+    """A look whose answer from inside is awaited."""
+
+    sample: Sample
+    outside: census.Outside
+    until: float
+
+
+class _Suspicion(NamedTuple):
+    kinds: tuple[GrowthKind, ...]
+    look: Look
+
+
+class Leaks:
+    def __init__(
+        self,
+        timeline: Timeline,
+        area: SharedArea | None,
+        loop: Callable[[], Loop | None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self.next_look = 0.0
+        self._timeline = timeline
+        self._area = area
+        self._loop = loop
+        self._tell = tell
+        self._found: dict[GrowthKind, Growth] = {}
+        self._doubtful: dict[GrowthKind, Growth] = {}  # that may come to an end by itself
+        self._kinds: tuple[GrowthKind, ...] = ()  # that are being looked at
+        self._asked: _Asked | None = None
+        self._suspicion: _Suspicion | None = None
+        self._notes_read = 0
+        self._tries = 0
+
+    def look(self, elapsed: float) -> None:
+        try:
+            self.next_look = elapsed + self._step(elapsed)
+        except Exception as error:  # whatever it is: the program goes on
+            self.next_look = math.inf
+            self._tell(f"leaks are no longer watched for: {error!r}")
+
+    def growth(self, died: bool) -> tuple[Growth, ...]:
+        """All that was found. Of a program that died also what was only suspected."""
+        samples = self._timeline.samples
+        found = [_until(growth, self._sample(growth.what)) for growth in self._found.values()]
+        for trend in trends(samples) if died else ():
+            if trend.what not in self._found:
+                looked_at = self._doubtful.get(trend.what)
+                found.append(self._growth(trend, looked_at.holders if looked_at else ()))
+        return tuple(
+            sorted(found, key=lambda growth: growth.seconds_left if growth.seconds_left is not None else math.inf)
+        )
+
+    # ------------------------------------------------------------------------------------- one step
+
+    def _step(self, elapsed: float) -> float:
+        """Returns the seconds until the next one."""
+        usual = max(CLOSEST_S, elapsed * (LATER - 1))
+        if not self._timeline.samples:
+            return CLOSEST_S
+        if self._asked is not None:
+            look = self._answered(elapsed)
+            return ANSWER_EVERY_S if look is None else self._looked(look, usual)
+        suspected = [trend for trend in trends(self._timeline.samples) if trend.what not in self._found]
+        if self._suspicion is None:
+            if suspected:
+                self._kinds = tuple(trend.what for trend in suspected)
+                self._ask(elapsed)
+                return ANSWER_EVERY_S
+            return usual
+        last, first = self._timeline.samples[-1], self._suspicion.look
+        if suspected and suspected[0].by_steps:
+            early = last.seconds < first.seconds + GOES_ON_S or (last.steps or 0) < (first.steps or 0) + GOES_ON_STEPS
+        else:
+            early = last.seconds < first.seconds + GOES_ON_WITHOUT_STEPS_S
+        if suspected and early:
+            return CLOSEST_S
+        if any(self._rise(trend) for trend in suspected):
+            self._ask(elapsed)
+            return ANSWER_EVERY_S
+        self._suspicion, self._tries = None, 0
+        return usual
+
+    def _rise(self, trend: Trend) -> int:
+        """By how much it grew since the first look; 0 if that is less than half of what it did before."""
+        assert self._suspicion is not None
+        before, now = self._sample(trend.what, self._suspicion.look.seconds), self._sample(trend.what)
+        if trend.what not in self._suspicion.kinds or before is None or now is None:
+            return 0
+        rise = (value_of(trend.what, now) or 0) - (value_of(trend.what, before) or 0)
+        far = (now.steps or 0) - (before.steps or 0) if trend.by_steps else now.seconds - before.seconds
+        return rise if rise >= trend.slope * far / 2 else 0
+
+    def _sample(self, what: GrowthKind, until: float = math.inf) -> Sample | None:
+        """The last one that has such a value."""
+        for sample in reversed(self._timeline.samples):
+            if sample.seconds <= until and value_of(what, sample) is not None:
+                return sample
+        return None
+
+    # -------------------------------------------------------------------------- looks at the program
+
+    def _ask(self, elapsed: float) -> None:
+        pid = self._timeline.pid
+        if self._area is not None:
+            self._notes_read = self._area.notes_size()
+            self._area.ask_to_look(pid)
+        until = elapsed + (ANSWER_S if self._area is not None else 0)
+        self._asked = _Asked(self._timeline.samples[-1], census.look(pid), until)
+
+    def _answered(self, elapsed: float) -> Look | None:
+        """None: not yet."""
+        assert self._asked is not None
+        answer = self._answer()
+        if answer is None and elapsed < self._asked.until:
+            return None
+        if self._area is not None:
+            self._area.ask_to_look(0)
+        asked, self._asked = self._asked, None
+        inside = answer if answer is not None and answer.problem is None else None
+        return Look(asked.sample.seconds, asked.sample.steps, asked.outside, inside)
+
+    def _answer(self) -> Inside | None:
+        lines = self._area.notes_since(self._notes_read).splitlines() if self._area is not None else []
+        answers = (read_answer(line, self._timeline.pid) for line in lines if b'"census"' in line)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _looked(self, look: Look, usual: float) -> float:
+        if self._suspicion is None:
+            self._suspicion = _Suspicion(self._kinds, look)
+            return CLOSEST_S
+        first, self._tries = self._suspicion.look, self._tries + 1
+        undecided = False
+        for trend in trends(self._timeline.samples):
+            rise = self._rise(trend) if trend.what not in self._found else 0
+            if not rise:
+                continue
+            found = holders(trend.what, first, look, rise)
+            verdict = self._is_leak(trend, first, look, found, rise)
+            growth = self._growth(trend, found)
+            if verdict:
+                self._found[trend.what] = growth
+                self._tell(told(growth))
+            else:
+                self._doubtful[trend.what] = growth
+            undecided |= verdict is None
+        if undecided and self._tries < PATIENCE:
+            return usual * self._tries
+        self._suspicion, self._tries = None, 0
+        return usual * 2
+
+    def _is_leak(self, trend: Trend, first: Look, second: Look, found: tuple[Holder, ...], rise: int) -> bool | None:
+        """None: it cannot be told yet."""
+        if trend.what == "shared memory":
+            return bool(found)
+        if trend.what == "memory" and is_harmless(first, second, rise):
+            return False
+        if trend.what != "memory" or any(holder.kind not in ("native heap", "mappings") for holder in found):
+            return True
+        if first.inside is None or second.inside is None:
+            return True
+        loop = self._loop()
+        if second.inside.caches and (loop is None or loop.epoch < 2):
+            return False
+        more = max(second.inside.types.values(), default=0)
+        uncollected = first.inside.collections == second.inside.collections
+        steps = (second.steps or 0) - (first.steps or 0)
+        return None if uncollected and more > max(10, steps / 10) and self._tries < PATIENCE else True
+
+    # ----------------------------------------------------------------------------------- the record
+
+    def _growth(self, trend: Trend, found: tuple[Holder, ...]) -> Growth:
+        last = self._timeline.samples[-1]
+        room = self._room(trend.what)
+        left = max(room.left, 0) if room is not None else None
+        return Growth(
+            what=trend.what,
+            seconds=last.seconds,
+            before=trend.first.value,
+            after=trend.last.value,
+            per_second=round(trend.per_second, 3),
+            per_step=round(trend.slope, 3) if trend.by_steps else None,
+            since=int(trend.first.at) if trend.by_steps else None,
+            steps=trend.steps,
+            limit=room.limit if room is not None else None,
+            steps_left=int(left / trend.slope) if left is not None and trend.by_steps else None,
+            seconds_left=round(left / trend.per_second, 1) if left is not None and trend.per_second > 0 else None,
+            holders=found,
+        )
+
+    def _room(self, what: GrowthKind) -> Room | None:
+        timeline = self._timeline
+        if what == "memory":
+            return tightest_room(timeline.cgroup)
+        if what == "threads":
+            return timeline.cgroup.task_room() if timeline.cgroup else None
+        if what == "open files":
+            limit, used = timeline.limits.get("RLIMIT_NOFILE"), timeline.samples[-1].open_files
+            return Room(limit=limit.soft, used=used or 0, where="RLIMIT_NOFILE") if limit and limit.soft else None
+        if what == "shared memory":
+            state = os.statvfs("/dev/shm")
+            limit_bytes, free = state.f_blocks * state.f_frsize, state.f_bavail * state.f_frsize
+            return Room(limit=limit_bytes, used=limit_bytes - free, where="/dev/shm")
+        return None
+
+
+def _until(growth: Growth, last: Sample | None) -> Growth:
+    """As it was at the end."""
+    value = value_of(growth.what, last) if last is not None else None
+    if last is None or value is None:
+        return growth
+    since, gone = growth.since, max(value - growth.after, 0)
+    steps_left, seconds_left = growth.steps_left, growth.seconds_left
+    if steps_left is not None and growth.per_step:
+        steps_left = max(steps_left - int(gone / growth.per_step), 0)
+    if seconds_left is not None and growth.per_second:
+        seconds_left = max(round(seconds_left - gone / growth.per_second, 1), 0.0)
+    steps = last.steps - since if last.steps is not None and since is not None else growth.steps
+    return replace(growth, after=value, steps=steps, steps_left=steps_left, seconds_left=seconds_left)
