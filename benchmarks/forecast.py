@@ -7,6 +7,7 @@ Every result is kept in RESULTS.json as it comes; what is there is not measured 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -22,7 +23,6 @@ from measure import FAULTLENS, PROGRAMS, Bench, Table, clean_environment
 TRUTH, RIVALS, MODELS = (PROGRAMS / f"forecast_{name}.py" for name in ("truth", "rivals", "models"))
 KINDS = ("truth", "rivals", "phases", "forecast")
 STEPS = 15  # of each of two epochs: see forecast_truth.py on how the peak moves
-PHASE_STEPS = 10
 PATIENCE_S = 900
 NICE = ("nice", "-n", "10")
 Results = dict[str, dict[str, Any]]  # by "model batch kind"
@@ -36,10 +36,8 @@ class Model(NamedTuple):
 
 
 def run(bench: Bench) -> Table:
-    results = bench.folder / "forecast.json"
-    return forecast_errors.table(
-        Measuring(bench.python, results).all(models(bench.python)[: 3 if bench.quick else None])
-    )
+    chosen = models(bench.python)[: 3 if bench.quick else None]
+    return forecast_errors.table(Measuring(bench.python, bench.folder / "forecast.json").all(chosen))
 
 
 def models(python: str) -> list[Model]:
@@ -58,40 +56,28 @@ class Measuring:
         self.results: Results = json.loads(path.read_text()) if path.exists() else {}
 
     def all(self, chosen: Iterable[Model], kinds: Iterable[str] = KINDS) -> Results:
-        for kind in kinds:
-            for model in chosen:
-                for key, said in getattr(self, f"_{kind}")(model):
-                    self._keep(key, said)
+        for kind, position, model in itertools.product(kinds, range(3), list(chosen)):  # small batches first
+            for key, command in self._commands(kind, model, position):
+                if key not in self.results:
+                    start = time.perf_counter()
+                    self._keep(key, {**self._said(command), "wall_s": time.perf_counter() - start})
         return self.results
 
-    def _truth(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
-        for batch in model.batches:
-            if (key := f"{model.name} {batch} truth") not in self.results:
-                save = ["--save"] if batch == model.batches[1] else []
-                yield key, self._said(TRUTH, model.name, batch, "--steps", STEPS, *save)
+    def _commands(self, kind: str, model: Model, position: int) -> Iterator[tuple[str, list[str]]]:
+        batch, middle = model.batches[position], position == 1
+        key = f"{model.name} {batch}"
+        words = [model.name, str(batch), "--steps", str(STEPS)]
+        if kind == "truth":
+            yield f"{key} truth", [self.python, str(TRUTH), *words, *(["--save"] if middle else [])]
+        elif kind == "rivals":
+            yield f"{key} rivals", [self.python, str(RIVALS), *words[:2]]
+        elif kind == "forecast":
+            yield f"{key} forecast", forecast_command(model, batch)
+        elif middle:
+            for phase in ("evaluation", "prediction"):  # in programs that do nothing else
+                yield f"{key} {phase}", [self.python, str(TRUTH), *words, "--phase", phase]
 
-    def _phases(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What evaluation and prediction take, in programs that do nothing else."""
-        for phase in ("evaluation", "prediction"):
-            if (key := f"{model.name} {model.batches[1]} {phase}") not in self.results:
-                yield key, self._said(TRUTH, model.name, model.batches[1], "--steps", PHASE_STEPS, "--phase", phase)
-
-    def _rivals(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
-        for batch in model.batches:
-            if (key := f"{model.name} {batch} rivals") not in self.results:
-                yield key, self._said(RIVALS, model.name, batch)
-
-    def _forecast(self, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
-        for batch in model.batches:
-            if (key := f"{model.name} {batch} forecast") not in self.results:
-                start = time.perf_counter()
-                said = self._last_line(forecast_command(model, batch))
-                yield key, {**said, "seconds": time.perf_counter() - start}
-
-    def _said(self, program: Path, *words: object) -> dict[str, Any]:
-        return self._last_line([self.python, str(program), *map(str, words)])
-
-    def _last_line(self, command: list[str]) -> dict[str, Any]:
+    def _said(self, command: list[str]) -> dict[str, Any]:
         """The JSON that a program prints last, or why there is none."""
         try:
             done = subprocess.run(
@@ -121,9 +107,7 @@ def forecast_command(model: Model, batch: int) -> list[str]:
 def _short(said: dict[str, Any]) -> str:
     if "error" in said:
         return str(said["error"])[-150:]
-    return " ".join(
-        f"{name}={said[name]}" for name in ("peak", "step_s", "xla", "xla_error", "seconds") if name in said
-    )
+    return " ".join(f"{name}={said[name]}" for name in ("peak", "step_s", "xla", "xla_error", "wall_s") if name in said)
 
 
 def main() -> None:

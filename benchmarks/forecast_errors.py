@@ -61,16 +61,20 @@ def _case(model: str, batch: int, truth: dict[str, Any], rivals: dict[str, Any],
     if "error" not in forecast and forecast:
         training = forecast["forecast"]["training"]
         said["forecast"], high["forecast"], low = training["peak"], training["high"], training["low"]
-    return Case(model, batch, truth["peak"], truth["step_s"], said, high, low, forecast.get("seconds"))
+    return Case(model, batch, truth["peak"], truth["step_s"], said, high, low, forecast.get("wall_s"))
 
 
 def table(results: dict[str, dict[str, Any]]) -> Table:
     measured = cases(results)
     limits = ", ".join(f"{limit:g}" for limit in LIMITS)
     summaries = "\n".join(f"- {summary(who, measured)}" for who in ("forecast", "analytic", "XLA"))
-    shown = Table("Forecast of memory", TEXT.format(limits=limits, summaries=summaries), HEADER, data=results)
+    shown = Table("Forecast of memory", TEXT.format(limits=limits, summaries=summaries), HEADER, data=_data(measured))
     shown.rows.extend(_row(case) for case in measured)
     return shown
+
+
+def _data(measured: Iterable[Case]) -> dict[str, Any]:
+    return {f"{case.model} {case.batch}": case._asdict() for case in measured}
 
 
 def _row(case: Case) -> list[str]:

@@ -23,6 +23,7 @@ import corpus
 import death
 import decode
 import diagnosis
+import forecast
 import images
 import kernels
 import losses
@@ -66,6 +67,7 @@ BENCHMARKS = {
     "corpus": corpus.run,
     "workers": workers.run,
     "petabyte": petabyte.run,
+    "forecast": forecast.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
