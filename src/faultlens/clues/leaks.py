@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from faultlens.crash import Crash, Growth, GrowthKind
+from faultlens.crash import Crash, Growth, GrowthKind, HolderKind
+from faultlens.diagnosis import Evidence, Fix
 from faultlens.sizes import in_words
 
 COUNTED: frozenset[GrowthKind] = frozenset({"open files", "threads"})
@@ -46,3 +47,52 @@ def span(growth: Growth) -> str:
     )
     over = f" in {growth.steps:,} steps" if growth.steps else ""
     return f"from {before} to {after}{over}"
+
+
+def evidence_of(growth: Growth | None) -> tuple[Evidence, ...]:
+    """The growth, and what held it."""
+    if growth is None:
+        return ()
+    grew = Evidence(fact=f"{in_short(growth)}: {span(growth)}", source="timeline")
+    return (grew, *(Evidence(fact=holder.text, source=f"census: {holder.kind}") for holder in growth.holders))
+
+
+def fixes_of(growth: Growth | None) -> tuple[Fix, ...]:
+    """What stops it, for each kind of holder."""
+    kinds = dict.fromkeys(holder.kind for holder in growth.holders) if growth is not None else ()
+    return tuple(_FIXES[kind] for kind in kinds)
+
+
+_FIXES: dict[HolderKind, Fix] = {
+    "tensors": Fix(
+        title="keep numbers instead of tensors", detail="float(loss) or loss.numpy(); or clear the list now and then"
+    ),
+    "python objects": Fix(
+        title="clear what is kept from step to step, or keep less of it",
+        detail="collections.deque(maxlen=…) forgets the oldest; write results to a file instead of a list",
+    ),
+    "graph traces": Fix(
+        title="let the tf.function be traced once",
+        detail="pass tensors instead of Python numbers, give it an input_signature or reduce_retracing=True, and do not"
+        " make it inside the loop",
+    ),
+    "tf variables": Fix(
+        title="make variables once", detail="in __init__ or build, not in the loop; assign() gives them new values"
+    ),
+    "native heap": Fix(
+        title="look for what native code does not free",
+        detail="run a few steps under `valgrind --leak-check=full`, or build it with -fsanitize=leak",
+    ),
+    "mappings": Fix(
+        title="look for memory that is mapped and not unmapped",
+        detail="`strace -f -e trace=mmap,munmap` shows who does",
+    ),
+    "shared memory": Fix(
+        title="close() and unlink() shared memory when it is no longer used",
+        detail="`with SharedMemoryManager()` of multiprocessing does it by itself",
+    ),
+    "open files": Fix(title="close files when they are done", detail="`with` closes them on every way out"),
+    "threads": Fix(
+        title="end threads when their work is done", detail="join() them, or use one ThreadPoolExecutor for all of it"
+    ),
+}

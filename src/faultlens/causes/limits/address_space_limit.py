@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
+from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 from faultlens.clues.limits import (
     MIB,
     THREAD_STACK,
@@ -48,6 +49,7 @@ class AddressSpaceLimit(Cause):
         symptom = failed_allocation(case) or failed_thread(case) or _unchecked_null(case, budget)
         if symptom is None:
             return None
+        growth = growth_of(case.crash, "memory", "threads")
         mention = case.mentions(_SETS_LIMIT)
         # Limits of a process that was only sampled may be older than the line that sets one.
         if budget is None and (mention is None or case.crash.method != "status"):
@@ -67,8 +69,10 @@ class AddressSpaceLimit(Cause):
                 else None,
                 (f"the limit is set at {mention.file}:{mention.line}: {mention.text}", "source") if mention else None,
                 *case.fault_evidence[:1],
+                *evidence_of(growth),
             ),
             fixes=(
+                *fixes_of(growth),
                 safe(
                     "lift the limit on the address space",
                     "ulimit -v unlimited, or ask the batch system for more memory",

@@ -4,6 +4,7 @@ import re
 
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
+from faultlens.clues.leaks import evidence_of, growth_of
 from faultlens.clues.limits import open_files
 from faultlens.clues.messages import line_saying
 from faultlens.diagnosis import Evidence
@@ -63,6 +64,7 @@ class FileDescriptorLimit(Cause):
                 (f"the limit is set at {mention.file}:{mention.line}: {mention.text}", "source") if mention else None,
                 ("EMFILE means that the process has used up RLIMIT_NOFILE", "errno") if said else None,
                 *case.fault_evidence[:1],
+                *evidence_of(growth_of(case.crash, "open files")),
             ),
             fixes=(
                 consider("close files, writers and datasets when they are done", "`with` closes them on every way out"),

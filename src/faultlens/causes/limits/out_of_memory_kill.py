@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.limits import oom_kills
+from faultlens.clues.memory_death import MemoryDeath, memory_death
 from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by
 from faultlens.clues.stopping import request_in_words
 from faultlens.crash import Crash
+from faultlens.diagnosis import Fix
 from faultlens.sizes import in_words
 
 _KILLED = re.compile(r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rss:(?P<kilobytes>\d+)kB")
@@ -33,6 +34,10 @@ class OutOfMemoryKill(Cause):
     The `oom_kill` counter of the control group went up while the program ran, or the kernel log has "Killed
     process" with its number. Memory near the limit alone proves nothing: page cache counts too.
 
+    The timeline tells which kind it was: a **leak** (memory grew with every step, and the report names what held it),
+    **one sudden jump** (a save, an evaluation, a buffer that filled), **too much from the beginning** (killed within
+    the first steps), or **others** in the same control group.
+
     ## How to fix it
     Keep fewer tensors alive (lists of results, `hist.append(loss)` instead of `float(loss)`), use smaller batches,
     shuffle and prefetch buffers; save as SavedModel or checkpoint instead of `.keras`/`.h5`, which need twice the
@@ -53,26 +58,26 @@ class OutOfMemoryKill(Cause):
             return None
         limit = crash.cgroup.memory_limit if crash.cgroup else None
         room = f"the limit of {in_words(limit)}" if limit else "the memory of the machine"
+        death = memory_death(crash) if crash.outcome.kind == "signal" else MemoryDeath("unknown", "")
         return Finding(
             strength=PROVEN if itself else STRONG,
-            title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up",
+            title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up"
+            + (f"; {death.title}" if death.title else ""),
             evidence=evidence(
                 _death(case),
                 (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
                 (line, "kernel log") if line else None,
-                _growth(crash) if crash.outcome.kind == "signal" else None,
+                *death.evidence,
                 (request_in_words(crash.stop_request), "--stop-before-oom") if crash.stop_request else None,
                 *left_behind(case),
             ),
             fixes=(
                 *save_with_faultlens(case, "it needs no second copy of the weights in memory; "),
-                consider("use less memory", _advice(crash)),
+                *(death.fixes or (consider("use less memory", _ADVICE),)),
                 consider("raise the memory limit of the job or container")
                 if limit
                 else consider("use a larger machine"),
-                safe("save with a format that needs little memory", "SavedModel or tf.train.Checkpoint")
-                if case.mentions(r"\.save\(|save_weights|ModelCheckpoint")
-                else consider("look at the memory timeline in the report", "steady growth: something is kept alive"),
+                *_other_format(case, death),
             ),
         )
 
@@ -114,16 +119,10 @@ def _lost_a_worker(case: Case) -> bool:
     return case.crash.outcome.exit_code == 137 or bool(_WORKER_GONE.search(text))
 
 
-def _growth(crash: Crash) -> tuple[str, str] | None:
-    sizes = [sample.rss_anonymous for sample in crash.timeline if sample.rss_anonymous]
-    if len(sizes) < 2:
-        return None
-    return f"its own memory grew from {in_words(sizes[0])} to {in_words(sizes[-1])} or more", "timeline"
+def _other_format(case: Case, death: MemoryDeath) -> tuple[Fix, ...]:
+    if death.kind in ("unknown", "growth") and case.mentions(r"\.save\(|save_weights|ModelCheckpoint"):
+        return (safe("save with a format that needs little memory", "SavedModel or tf.train.Checkpoint"),)
+    return ()
 
 
-def _advice(crash: Crash) -> str:
-    sizes = [sample.rss_anonymous for sample in crash.timeline if sample.rss_anonymous]
-    half = sizes[len(sizes) // 2 :]
-    if len(half) > 4 and all(later >= earlier for earlier, later in pairwise(half)):
-        return "it grew until the end: look for tensors, histories or buffers that are kept from step to step"
-    return "smaller batches, shuffle and prefetch buffers; keep numbers instead of tensors"
+_ADVICE = "smaller batches, shuffle and prefetch buffers; keep numbers instead of tensors"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
+from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 from faultlens.clues.storage import full_mapping, no_space_message
 from faultlens.sizes import in_words
 
@@ -30,6 +31,7 @@ class SharedMemoryFull(Cause):
 
     def examine(self, case: Case) -> Finding | None:
         found = full_mapping(case)
+        growth = growth_of(case.crash, "shared memory")
         if found is not None and found.in_memory:
             return Finding(
                 strength=PROVEN if found.free is not None else STRONG,
@@ -40,8 +42,9 @@ class SharedMemoryFull(Cause):
                     (f"{in_words(found.free)} are free in its file system", "statvfs")
                     if found.free is not None
                     else None,
+                    *evidence_of(growth),
                 ),
-                fixes=_FIXES,
+                fixes=(*fixes_of(growth), *_FIXES),
             )
         message = no_space_message(case)
         if message is None or "/dev/shm" not in message.fact or case.fault is not None:
@@ -49,8 +52,8 @@ class SharedMemoryFull(Cause):
         return Finding(
             strength=STRONG,
             title="no space was left in /dev/shm",
-            evidence=evidence(message, ("the file is in shared memory", "message")),
-            fixes=_FIXES,
+            evidence=evidence(message, ("the file is in shared memory", "message"), *evidence_of(growth)),
+            fixes=(*fixes_of(growth), *_FIXES),
         )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
+from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 from faultlens.clues.limits import THREAD_STACK, address_space, failed_thread, most_threads, threads_refused
 
 
@@ -37,6 +38,7 @@ class ThreadLimit(Cause):
         refused, threads = threads_refused(case.crash), most_threads(case.crash)
         limit = case.crash.cgroup.pids_limit if case.crash.cgroup else None
         processes = case.crash.limits.get("RLIMIT_NPROC")
+        growth = growth_of(case.crash, "threads")
         return Finding(
             strength=_strength(case, refused),
             title=f"no more threads could be started: the control group allows {limit}"
@@ -49,8 +51,10 @@ class ThreadLimit(Cause):
                 else None,
                 (f"RLIMIT_NPROC is {processes.soft}", "/proc/PID/limits") if processes and processes.soft else None,
                 (f"at least {threads} threads were seen", "timeline"),
+                *evidence_of(growth),
             ),
             fixes=(
+                *fixes_of(growth),
                 consider("raise the limit", "pids.max or --pids-limit of the container, ulimit -u of the user"),
                 safe(
                     "start fewer threads",
