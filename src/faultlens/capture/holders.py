@@ -72,6 +72,12 @@ class _Span(NamedTuple):
         whole, unit = (self.steps, "step") if self.steps else (self.seconds, "second")
         return f"{_number(count / max(whole, 0.1))} more a {unit}"
 
+    def items(self, count: int) -> str:
+        """ "1 item a step"."""
+        number, unit = (count / self.steps, "step") if self.steps else (count / max(self.seconds, 0.1), "second")
+        said = _number(number)
+        return f"{said} item{'' if said == '1' else 's'} a {unit}"
+
     def size_rate(self, size: float) -> str:
         whole, unit = (self.steps, "step") if self.steps else (self.seconds, "second")
         return f"{in_words(round(size / max(whole, 0.1)))} a {unit}"
@@ -149,9 +155,7 @@ def _containers(second: Inside, span: _Span) -> Iterator[Holder]:
             continue
         owner = grown.owner or "whose owner was not seen"
         each = f", {in_words(grown.each)} each" if grown.each >= KIB else ""
-        text = (
-            f"the {grown.type} {owner} has {grown.length:,} items, {span.rate(grown.grew)}: {_items(grown.items)}{each}"
-        )
+        text = f"the {grown.type} {owner} grew by {span.items(grown.grew)}: {_items(grown.items)}{each}"
         kind = "tensors" if grown.items.startswith("EagerTensor") else "python objects"
         place = Frame(kind="python", function="", file=grown.file) if grown.file else None
         yield Holder(kind=kind, text=text, count=grown.grew, size=grown.grew * grown.each, place=place)  # type: ignore[arg-type]

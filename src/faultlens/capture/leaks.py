@@ -24,7 +24,7 @@ from faultlens.capture.growth import Trend, trends, value_of
 from faultlens.capture.holders import Inside, Look, holders, is_harmless, read_answer
 from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
-from faultlens.clues.leaks import told
+from faultlens.clues.leaks import end_foretold, told
 from faultlens.crash import Growth, GrowthKind, Holder, Sample
 from faultlens.environment.cgroup import Room
 from faultlens.environment.memory_limit import tightest_room
@@ -58,12 +58,15 @@ class Leaks:
         area: SharedArea | None,
         loop: Callable[[], Loop | None],
         tell: Callable[[str], None],
+        foretell: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`foretell`: whether it is still to be told when memory will run out, which is told once."""
         self.next_look = 0.0
         self._timeline = timeline
         self._area = area
         self._loop = loop
         self._tell = tell
+        self._foretell = foretell
         self._found: dict[GrowthKind, Growth] = {}
         self._doubtful: dict[GrowthKind, Growth] = {}  # that may come to an end by itself
         self._kinds: tuple[GrowthKind, ...] = ()  # that are being looked at
@@ -180,7 +183,7 @@ class Leaks:
             growth = self._growth(trend, found)
             if verdict:
                 self._found[trend.what] = growth
-                self._tell(told(growth))
+                self._say(growth)
             else:
                 self._doubtful[trend.what] = growth
             undecided |= verdict is None
@@ -188,6 +191,12 @@ class Leaks:
             return usual * self._tries
         self._suspicion, self._tries = None, 0
         return usual * 2
+
+    def _say(self, growth: Growth) -> None:
+        end = end_foretold(growth)
+        if growth.what == "memory" and end and not self._foretell():
+            end = None
+        self._tell(told(growth) + (f"; {end}" if end else ""))
 
     def _is_leak(self, trend: Trend, first: Look, second: Look, found: tuple[Holder, ...], rise: int) -> bool | None:
         """None: it cannot be told yet."""

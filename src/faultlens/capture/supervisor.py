@@ -128,7 +128,7 @@ class _Supervisor:
         self.pid = launch.start(command, environment, mask, attach)
         self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop)
         self.watch = Watch(self.timeline, self._loop, self.options.stop_at, self.tell)
-        self.leaks = Leaks(self.timeline, self.area, self._loop, self.tell)
+        self.leaks = Leaks(self.timeline, self.area, self._loop, self.tell, self.watch.take_over)
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))

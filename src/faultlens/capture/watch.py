@@ -40,6 +40,11 @@ class Watch:
             self.next_look = math.inf
             self._tell(f"the memory that is left is no longer watched: {error!r}")
 
+    def take_over(self) -> bool:
+        """Somebody else tells when memory will run out. False: it has been told."""
+        told, self._headroom = self._headroom is None, None
+        return not told
+
     def _look(self, elapsed: float) -> None:
         room, loop = tightest_room(self._timeline.cgroup), self._loop()
         if self._brink and room and self._brink.reached(elapsed, room, loop.made if loop else None):

@@ -32,6 +32,7 @@ _NOISE_LINES = (
     r"^(?:Current t|T)hread 0x", r"^  File \"", r"^Extension modules:", r"^  <no Python frame>",
     r"^  \.\.\.$", r"^WARNING: All log messages", r"^\*\*\* (?:Begin|End) ", r"^\s*@ +0x",
     r"^\s*\d+/\d+ .*[━=.]", r"^Traceback \(most recent", r"^  Garbage-collecting",
+    r"^faultlens: ",
 )  # fmt: skip
 _ABORTS = re.compile("|".join(_ABORT_LINES))
 _MATTERS = re.compile("|".join(_ABORT_LINES + _FAILURE_LINES))

@@ -6,6 +6,7 @@ from faultlens.crash import Crash, Growth, GrowthKind, HolderKind
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.sizes import in_words
 
+FARTHEST = 20  # times as many steps as were watched
 COUNTED: frozenset[GrowthKind] = frozenset({"open files", "threads"})
 
 
@@ -38,6 +39,15 @@ def told(growth: Growth) -> str:
     return in_short(growth).replace(" grew by ", " grows by ", 1) + held
 
 
+def end_foretold(growth: Growth) -> str | None:
+    """ "the limit of 2 GiB will be reached in about 1,400 steps"; None where that is too far away to be told."""
+    if growth.limit is None or not growth.steps_left or growth.steps_left > FARTHEST * (growth.steps or 0):
+        return None
+    limit = f"{growth.limit:,}" if growth.what in COUNTED else in_words(growth.limit)
+    steps = round(growth.steps_left, 2 - len(str(growth.steps_left)))  # two digits are all that is known
+    return f"the limit of {limit} will be reached in about {steps:,} steps"
+
+
 def span(growth: Growth) -> str:
     """ "from 410 MiB to 1.9 GiB in 1,400 steps"."""
     before, after = (
@@ -47,6 +57,15 @@ def span(growth: Growth) -> str:
     )
     over = f" in {growth.steps:,} steps" if growth.steps else ""
     return f"from {before} to {after}{over}"
+
+
+def in_full(growth: Growth) -> str:
+    """With what is left until the limit."""
+    left = ""
+    if growth.limit is not None and growth.steps_left:
+        limit = f"{growth.limit:,}" if growth.what in COUNTED else in_words(growth.limit)
+        left = f"; about {growth.steps_left:,} steps were left until the limit of {limit}"
+    return f"{in_short(growth)}, {span(growth)}{left}"
 
 
 def evidence_of(growth: Growth | None) -> tuple[Evidence, ...]:

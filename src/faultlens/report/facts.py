@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from faultlens.clues.addresses import mapping_at
+from faultlens.clues.leaks import in_full
 from faultlens.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
 from faultlens.report.quantities import count, duration, size
 from faultlens.safe_text import one_line
@@ -98,6 +99,15 @@ def usage(crash: Crash) -> Pairs:
         if value is not None:
             shown = f"{value:,}" if name in ("threads", "open_files") else size(value)
             facts.append((name.replace("_", " "), shown))
+    return facts
+
+
+def growth(crash: Crash) -> Pairs:
+    """What grew steadily, and what held it."""
+    facts = []
+    for each in crash.growth:
+        facts.append((str(each.what), in_full(each)))
+        facts += [("", holder.text) for holder in each.holders]
     return facts
 
 

@@ -293,6 +293,7 @@ def _facts(crash: Crash) -> dict[str, Any]:
         "memory_tables": [
             (title, some(rows, _ROWS))
             for title, rows in (
+                ("Growth", facts.growth(crash)),
                 ("Use", facts.usage(crash)),
                 ("Control group", facts.cgroup(crash.cgroup_before, crash.cgroup)),
                 ("Limits", facts.limits(crash)),

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from faultlens.clues.frames import Fold, fold, fold_in_words, without_dying
 from faultlens.clues.kernels import kernel_at_fault
 from faultlens.clues.last_words import last_words
+from faultlens.clues.leaks import in_full
 from faultlens.crash import Crash, Kernel, Thread
 from faultlens.diagnosis import Diagnosis, Reproducer
 from faultlens.redaction import hide_values, redact_command
@@ -93,6 +94,8 @@ def _what_happened(report: Report, crash: Crash) -> Iterator[str]:
         yield f"The op: `{_code(found.op, 80)}`."
     if progress := progress_in_words(crash.progress):
         yield f"Progress: {_sentence(progress)}."
+    for growth in crash.growth:
+        yield f"Growth: {_sentence(in_full(growth))}."
     if saves := saving_in_words(crash):
         yield ". ".join(_sentence(line[:1].upper() + line[1:]) for line in saves) + "."
     yield ""

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from faultlens.causes import find
 from faultlens.clues.last_words import abort_reason, last_words
+from faultlens.clues.leaks import in_full
 from faultlens.crash import CppException, Crash, Saving
 from faultlens.diagnosis import Diagnosis
 from faultlens.report import details, place
@@ -143,8 +144,8 @@ def _stacks(crash: Crash, width: int) -> Iterator[Section]:
 
 
 def _memory(crash: Crash) -> Section:
-    line = memory_in_words(crash)
-    return Section("memory", [words(line)] if line else [])
+    lines = [memory_in_words(crash), *(in_full(growth) for growth in crash.growth)]
+    return Section("memory", [words(line) for line in lines if line])
 
 
 def _fault(crash: Crash) -> list[Text]:
