@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from faultlens.crash import Record
 from faultlens.safe_text import one_line
+from faultlens.sizes import from_words
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -23,6 +24,7 @@ class Gpu(Record, frozen=True):
     name: str
     architecture: str | None = None  # "Hopper"
     uuid: str | None = None
+    memory: int | None = None  # bytes that programs can have
     compute_mode: str | None = None  # "Default", "Exclusive_Process", "Prohibited"
     mig: bool = False
     mig_devices: int = 0
@@ -93,6 +95,7 @@ def _gpu(node: Element) -> Gpu:
         name=_text(node, "product_name") or "NVIDIA GPU",
         architecture=_text(node, "product_architecture"),
         uuid=_text(node, "uuid"),
+        memory=_memory(node),
         compute_mode=_text(node, "compute_mode"),
         mig=_text(node, "mig_mode/current_mig") == "Enabled",
         mig_devices=len(node.findall("mig_devices/mig_device")),
@@ -108,6 +111,11 @@ def _text(node: Element, path: str) -> str | None:
     """ "N/A" and "None" are no answers."""
     text = one_line((node.findtext(path) or "").strip(), 120)
     return None if text in ("", "N/A", "None") or text.startswith(("[N/A", "Requested functionality")) else text
+
+
+def _memory(node: Element) -> int | None:
+    total, reserved = (_text(node, f"fb_memory_usage/{name}") or "" for name in ("total", "reserved"))
+    return (from_words(total) or 0) - (from_words(reserved) or 0) or None
 
 
 def _bus(text: str) -> str:

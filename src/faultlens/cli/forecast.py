@@ -1,0 +1,102 @@
+"""`faultlens forecast`: how much memory a model will take, and whether that fits."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from faultlens.cli import output
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+FITS, DOES_NOT = 0, 1
+FORMATS = (".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint")
+
+DESCRIPTION = """\
+Say how much memory training, evaluating, using and saving a Keras model will take, and whether that fits. FUNCTION
+builds and returns the model. It is trained for a few steps with small batches, in processes that are stopped long
+before the memory of this machine runs out; nothing is kept of them.
+
+  faultlens forecast train.py:build_model --batch 256
+  faultlens forecast train.py:build_model --batch 256 --data-spec 'image=float32[224,224,3] y=int32[]<1000 shuffle=5000'
+  faultlens forecast train.py:build_model --batch 256 --data train.py:make_dataset --limit 8GiB
+
+Exit status: 0 it fits, 1 it does not, or that is too close to tell, 2 no forecast could be made.
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "forecast",
+        help="say how much memory a model will take, and whether it fits",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("function", metavar="FILE:FUNCTION", help="builds and returns the model")
+    parser.add_argument("--batch", type=_positive, required=True, metavar="N", help="examples in a batch")
+    parser.add_argument("--data-spec", metavar="TEXT", default="", help="shapes of one example, and buffers")
+    parser.add_argument("--data", metavar="FILE:FUNCTION", help="gets the batch size, returns the dataset to train on")
+    parser.add_argument("--optimizer", metavar="NAME", help="another than the model was compiled with")
+    parser.add_argument("--save", choices=FORMATS, default=".keras", help="how it is saved (default: .keras)")
+    parser.add_argument(
+        "--limit", default="auto", metavar="LIMIT", help="auto, a size (8GiB), gpu, gpu:1 or a card (A100-80GB)"
+    )
+    parser.add_argument(
+        "--memory", type=_size, metavar="SIZE", help="that the runs may take (default: most of what is left here)"
+    )
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to run the model in")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every run")
+    parser.add_argument("--json", metavar="PATH", help="write the forecast as JSON; - is standard output")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.doctor.interpreter import find_interpreter
+    from faultlens.forecasting.account import Wishes
+    from faultlens.forecasting.bound import bound_of
+    from faultlens.forecasting.data_spec import parse
+    from faultlens.forecasting.forecast import forecast
+    from faultlens.forecasting.subject import function_of, subject_of
+
+    subject = subject_of(arguments.function)
+    wishes = Wishes(
+        batch=arguments.batch,
+        python=find_interpreter(arguments.python, dict(os.environ)).executable,
+        bound=bound_of(arguments.limit),
+        optimizer=arguments.optimizer,
+        save=arguments.save,
+        spec=parse(arguments.data_spec),
+        data=function_of(arguments.data) if arguments.data else None,
+        memory=arguments.memory,
+    )
+    status = output.Status()
+    try:
+        found = forecast(subject, wishes, status.tell)
+    finally:
+        status.clear()
+    if arguments.json:
+        output.write_record(found, arguments.json)
+    if arguments.json != "-":
+        from faultlens.report.forecast import render
+
+        render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
+    peaks = [found.training, found.saving.peak if found.saving else None]
+    return FITS if all(peak is None or peak.verdict == "fits" for peak in peaks) else DOES_NOT
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 10**9:
+        raise argparse.ArgumentTypeError("must be a positive number")
+    return value
+
+
+def _size(text: str) -> int:
+    from faultlens.sizes import from_words
+
+    value = from_words(text)
+    if not value:
+        raise argparse.ArgumentTypeError("must be a size, as 4GiB")
+    return value

@@ -1,0 +1,59 @@
+"""What was asked for, and all that was measured for it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from faultlens.forecasted import Bound, Point
+from faultlens.forecasting.data_spec import DataSpec
+from faultlens.forecasting.estimate import Series
+from faultlens.forecasting.runs import Ran
+from faultlens.forecasting.subject import Function
+
+SaveFormat = Literal[".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint"]
+SAVE_FORMATS: tuple[SaveFormat, ...] = (".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint")
+PREFETCHED = 2  # batches, where nothing else is said
+
+
+class Wishes(NamedTuple):
+    batch: int
+    python: str
+    bound: Bound
+    optimizer: str | None = None
+    save: SaveFormat = ".keras"
+    spec: DataSpec = DataSpec({})
+    data: Function | None = None  # a function that gives the user's own pipeline
+    memory: int | None = None  # that the runs may take; by default most of what is left here
+
+
+class Account(NamedTuple):
+    subject: str
+    wishes: Wishes
+    series: list[Series]  # training
+    base: int  # bytes that a process holds that has only built the model
+    largest: dict[str, Any]  # what the largest run said
+    saves: dict[str, Any]  # format → what saving took
+    inference: Ran | None
+    points: list[Point]
+    too_much: Ran | None  # the smallest run that was stopped because of its memory
+
+    @property
+    def model(self) -> dict[str, Any]:
+        described: dict[str, Any] = self.largest["model"]
+        return described
+
+    @property
+    def example(self) -> int:
+        """Bytes of one example; 0 where the user's own pipeline makes them."""
+        return int(self.largest["example"] or 0)
+
+    @property
+    def pipeline(self) -> int:
+        """Bytes in the input pipeline: batches made ahead, and the one that is being made."""
+        prefetched = PREFETCHED if self.wishes.spec.prefetch is None else self.wishes.spec.prefetch
+        return self.example * self.wishes.batch * (prefetched + 1)
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of examples that are kept for shuffling, or for good; no run is long enough to fill them."""
+        return self.example * (self.wishes.spec.shuffle + self.wishes.spec.cache)

@@ -1,0 +1,199 @@
+"""What follows from the measured runs: peaks with their parts, and whether they fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from faultlens.forecasted import Bound, Forecast, How, Parts, Peak, SavePeak, Verdict
+from faultlens.forecasting.account import Account
+from faultlens.forecasting.estimate import Estimate, estimate, largest_batch
+from faultlens.sizes import MIB
+
+MOST_BATCH = 1 << 20
+INFERENCE_SHARE, INFERENCE_FLOOR = 0.10, 24 * MIB
+SAVING_SHARE = 0.10
+# CUDA's context with the libraries of a deep learning framework, and what their algorithms take for themselves.
+GPU_CONTEXT, GPU_SHARE = 600 * MIB, 0.25
+
+
+def forecast(account: Account) -> Forecast:
+    training = _training(account)
+    wishes = account.wishes
+    fitting = _largest(account)
+    return Forecast(
+        subject=account.subject,
+        model=account.model["name"],
+        batch=wishes.batch,
+        parameters=account.model["parameters"],
+        optimizer=account.model["optimizer_name"],
+        versions={},
+        bound=wishes.bound,
+        training=training,
+        evaluation=_inference(account, "evaluate"),
+        inference=_inference(account, "predict"),
+        saving=_saving(account, training),
+        lower_bound=lower_bound(account),
+        largest_batch=fitting,
+        points=tuple(account.points),
+        assumptions=tuple(_assumptions(account)),
+    )
+
+
+def lower_bound(account: Account) -> int:
+    """From sizes alone: what the process holds with the model built, the optimizer, one batch, and its buffers."""
+    batch = account.example * account.wishes.batch
+    return account.base + int(account.model["optimizer"]) + batch + account.buffers
+
+
+def _training(account: Account) -> Peak:
+    batch, model = account.wishes.batch, account.model
+    found = estimate(account.series, batch, account.base)
+    weights, gradients, optimizer = model["weights"], model["trainable"], model["optimizer"]
+    if account.wishes.bound.gpu:
+        return _on_gpu(account, weights, gradients, optimizer, found)
+    low, high = found.low, found.high
+    if account.too_much is not None and account.too_much.batch <= batch:
+        low = max(low, account.too_much.highest)  # it was seen to take so much
+        high = max(high, low)
+    peak = min(max(found.peak, low), high)
+    parts = _parts(peak, account, weights, gradients, optimizer, found.per_example * batch, account.pipeline)
+    extra = account.buffers
+    how: How = "measured" if found.measured else "extrapolated"
+    return _judged(peak + extra, low + extra, high + extra, parts, how, account.wishes.bound)
+
+
+def _on_gpu(account: Account, weights: int, gradients: int, optimizer: int, found: Estimate) -> Peak:
+    """What lies on the GPU are the tensors; Python, the graphs and the pipeline stay with the host."""
+    batch = account.wishes.batch
+    grows = max(round(found.per_example * batch) - account.pipeline, 0)
+    tensors = weights + gradients + optimizer + grows + account.example * batch
+    parts = Parts(
+        weights=weights,
+        gradients=gradients,
+        optimizer=optimizer,
+        activations=grows,
+        input_pipeline=account.example * batch,
+        runtime=GPU_CONTEXT,
+    )
+    doubt = round(grows * GPU_SHARE) + GPU_CONTEXT // 2
+    peak = tensors + GPU_CONTEXT
+    return _judged(peak, peak - doubt, peak + doubt, parts, "extrapolated", account.wishes.bound)
+
+
+def _parts(
+    peak: int, account: Account, weights: int, gradients: int, optimizer: int, grows: float, pipeline: int
+) -> Parts:
+    """What is known exactly comes first; the rest is shared between what grows with the batch and the runtime."""
+    rest = max(peak - weights - optimizer, 0)
+    gradients = min(gradients, rest)
+    rest -= gradients
+    pipeline = min(pipeline, rest)
+    rest -= pipeline
+    activations = min(max(round(grows) - pipeline, 0), rest)
+    return Parts(
+        weights=weights,
+        gradients=gradients,
+        optimizer=optimizer,
+        activations=activations,
+        input_pipeline=pipeline + account.buffers,
+        runtime=max(peak - weights - optimizer - gradients - pipeline - activations, 0),
+    )
+
+
+def _inference(account: Account, phase: str) -> Peak | None:
+    ran = account.inference
+    if ran is None or account.wishes.bound.gpu:
+        return None
+    measured = max(ran.result[phase]["peaks"])
+    built = int(ran.result["built"])
+    batch = account.wishes.batch
+    # What the phase took on top of the model grows with the batch, at the most.
+    extra = round((measured - built) * batch / ran.batch)
+    peak = built + extra
+    weights, optimizer = account.model["weights"], 0
+    grows = max(extra, 0) if ran.batch != batch else measured - built
+    parts = _parts(peak, account, weights, 0, optimizer, min(grows, _growing(account, grows)), account.pipeline)
+    parts = replace(parts, input_pipeline=parts.input_pipeline - account.buffers)
+    doubt = max(round(extra * INFERENCE_SHARE), INFERENCE_FLOOR)
+    how: How = "measured" if ran.batch == batch else "extrapolated"
+    return _judged(peak, max(peak - doubt, built), peak + doubt, parts, how, account.wishes.bound)
+
+
+def _growing(account: Account, most: float) -> float:
+    """A forward pass grows with the batch as the training does, or less."""
+    return min(most, estimate(account.series, account.wishes.batch, account.base).per_example * account.wishes.batch)
+
+
+def _saving(account: Account, training: Peak) -> SavePeak | None:
+    told = account.saves.get(account.wishes.save)
+    if told is None or "error" in told or account.wishes.bound.gpu:
+        return None
+    extra = max(int(told["peak"]) - int(told["before"]), 0)
+    return SavePeak(format=account.wishes.save, extra=extra, peak=saving_peak(account, extra, training))
+
+
+def saving_peak(account: Account, extra: int, training: Peak) -> Peak:
+    """The save follows a step: what the training then still holds, and the save's own."""
+    held = max(int(account.largest["train"]["after"]), account.base)
+    peak = held + extra + account.buffers
+    doubt = max(round(peak * SAVING_SHARE), INFERENCE_FLOOR)
+    parts = replace(
+        training.parts,
+        gradients=0,
+        activations=0,
+        runtime=max(peak - training.parts.weights - training.parts.optimizer - training.parts.input_pipeline, 0),
+    )
+    return _judged(peak, peak - doubt, peak + doubt, parts, "measured", account.wishes.bound)
+
+
+def _largest(account: Account) -> int | None:
+    wishes = account.wishes
+    if wishes.bound.gpu:
+        return _largest_on_gpu(account)
+    limit = wishes.bound.limit - account.buffers
+    found = largest_batch(account.series, account.base, limit, MOST_BATCH)
+    if found is not None and account.too_much is not None and account.wishes.bound.limit <= account.too_much.highest:
+        found = min(found, account.too_much.batch - 1)
+    return found
+
+
+def _largest_on_gpu(account: Account) -> int | None:
+    def fits(batch: int) -> bool:
+        wanted = account._replace(wishes=account.wishes._replace(batch=batch))
+        return _training(wanted).high <= account.wishes.bound.limit
+
+    if not fits(1):
+        return None
+    batch = 1
+    while batch < MOST_BATCH and fits(batch * 2):
+        batch *= 2
+    step = batch // 2
+    while step:
+        batch += step if fits(batch + step) else 0
+        step //= 2
+    return batch
+
+
+def _judged(peak: int, low: int, high: int, parts: Parts, how: How, bound: Bound) -> Peak:
+    verdict: Verdict = "fits" if high <= bound.limit else "does not fit" if low > bound.limit else "too close to tell"
+    return Peak(peak=peak, low=low, high=high, parts=parts, how=how, verdict=verdict)
+
+
+def _assumptions(account: Account) -> list[str]:
+    model: dict[str, Any] = account.model
+    told = []
+    if account.example and not account.wishes.spec.fields:
+        told.append("examples were made up from the inputs and the loss that the model declares")
+    if not account.wishes.spec.shuffle and account.wishes.data is None:
+        told.append("no shuffle buffer and no cache: say them with --data-spec 'shuffle=10000'")
+    if model["accumulates"] > 1:
+        told.append(f"gradients are accumulated over {model['accumulates']} steps")
+    if account.wishes.bound.gpu:
+        told.append("sizes of tensors were measured on the CPU; what cuDNN takes for itself is a guess")
+    return told
+
+
+def timed(found: Forecast, seconds: float, import_seconds: float, versions: dict[str, str]) -> Forecast:
+    return replace(found, seconds=round(seconds, 2), import_seconds=round(import_seconds, 2), versions=versions)

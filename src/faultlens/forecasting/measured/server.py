@@ -1,0 +1,166 @@
+"""Imports TensorFlow once, then forks a child for every run that is asked for, and kills it when it takes too much.
+
+Reads one JSON object a line from stdin, and answers with one: {"ready": …} at first, then what came of each run. What
+has taken more memory or time than it may is killed by us, long before the machine is in need; should the kernel
+have to choose, it chooses the child (oom_score_adj)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+PACKAGE = "faultlens_measured"
+PR_SET_PDEATHSIG = 1
+LOOK_S = 0.004  # how often a child is looked at: at 10 GB/s that is 40 MB
+PAGE = resource.getpagesize()
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def serve() -> None:
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is not an answer
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    started = time.monotonic()
+    try:
+        versions = import_libraries()
+    except BaseException as error:
+        answer(answers, {"ready": False, "problem": f"{type(error).__name__}: {error}"})
+        return
+    gc.collect()
+    gc.freeze()  # or every child would copy the memory of all modules at its first collection
+    answer(answers, {"ready": True, "versions": versions, "seconds": time.monotonic() - started, "resident": own(PAGE)})
+    server = os.getpid()
+    for line in sys.stdin:
+        answer(answers, attend(json.loads(line), server, answers))
+
+
+def import_libraries() -> dict[str, str]:
+    import tensorflow
+
+    try:
+        import keras
+    except ImportError:
+        keras = tensorflow.keras
+    return {"tensorflow": tensorflow.__version__, "keras": keras.__version__}
+
+
+def own(page: int) -> int:
+    with open("/proc/self/statm") as file:
+        _, resident, shared, *_ = map(int, file.read().split())
+    return (resident - shared) * page
+
+
+def attend(request: dict[str, Any], server: int, answers: int) -> dict[str, Any]:
+    """One run, from the fork to its end."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != server:
+            os._exit(0)
+        os.close(reader)
+        os.close(answers)
+        carry_out(request, writer)
+    os.close(writer)
+    try:
+        return watch(pid, reader, request["memory"], time.monotonic() + request["seconds"])
+    finally:
+        os.close(reader)
+
+
+def carry_out(request: dict[str, Any], writer: int) -> None:
+    """In the child; never returns."""
+    status = 1
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for folder in reversed(request["path"]):
+            sys.path.insert(0, folder)
+        result = sibling("run").carry_out(request)
+        os.write(writer, json.dumps(result).encode())  # less than a pipe holds
+        status = 0
+    except BaseException as error:
+        import traceback
+
+        traceback.print_exc()
+        told = {"error": type(error).__name__, "words": str(error)[:2000], "ours": getattr(error, "ours", False)}
+        with contextlib.suppress(OSError):
+            os.write(writer, json.dumps(told).encode())
+    finally:
+        os._exit(status)
+
+
+def watch(pid: int, reader: int, memory: int, deadline: float) -> dict[str, Any]:
+    """What the child said, or why it was stopped; and the most memory it was seen with."""
+    said, highest, killed, open_ = b"", 0, "", True
+    while True:
+        if open_ and select.select([reader], [], [], LOOK_S)[0]:
+            piece = os.read(reader, 1 << 16)
+            said, open_ = said + piece, bool(piece)
+        elif not open_:
+            time.sleep(LOOK_S)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            break
+        highest = max(highest, anonymous(pid))
+        if not killed and (highest > memory or time.monotonic() > deadline):
+            killed = "memory" if highest > memory else "time"
+            kill_all(pid)
+    kill_all(pid)  # what it left behind
+    if open_:
+        while select.select([reader], [], [], 0)[0] and (piece := os.read(reader, 1 << 16)):
+            said += piece
+    result = json.loads(said) if said and not killed else {}
+    return {"status": status, "killed": killed, "highest": highest, "result": result}
+
+
+def anonymous(pid: int) -> int:
+    """Bytes of memory that are on no disk."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            _, resident, shared, *_ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0
+    return (resident - shared) * PAGE
+
+
+def kill_all(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def answer(descriptor: int, what: dict[str, Any]) -> None:
+    os.write(descriptor, json.dumps(what).encode() + b"\n")
+
+
+def sibling(name: str) -> Any:
+    """A module of this folder, which is a package under a name of its own: the folder itself must not be searched."""
+    if PACKAGE not in sys.modules:
+        start = os.path.join(HERE, "__init__.py")
+        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[HERE])
+        assert spec is not None and spec.loader is not None
+        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+if __name__ == "__main__":
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+    serve()
