@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from faultlens.forecasting.api import forecast
     from faultlens.saving import SaveError, load, restore_latest, save
 
 __version__ = "0.1.0"
-__all__ = ["SaveError", "install", "load", "restore_latest", "save"]
+__all__ = ["SaveError", "forecast", "install", "load", "restore_latest", "save"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +22,10 @@ def __getattr__(name: str) -> Any:
         from faultlens import saving
 
         return getattr(saving, name)
+    if name == "forecast":
+        from faultlens.forecasting.api import forecast
+
+        return forecast
     raise AttributeError(f"module 'faultlens' has no attribute {name!r}")
 
 

@@ -11,7 +11,6 @@ from faultlens.forecasting.runs import Ran
 from faultlens.forecasting.subject import Function
 
 SaveFormat = Literal[".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint"]
-SAVE_FORMATS: tuple[SaveFormat, ...] = (".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint")
 PREFETCHED = 2  # batches, where nothing else is said
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from faultlens.forecasted import Advice, Forecast
 from faultlens.forecasting import judge
-from faultlens.forecasting.account import SAVE_FORMATS, Account
+from faultlens.forecasting.account import Account
 from faultlens.forecasting.estimate import estimate
 from faultlens.sizes import in_words
 
@@ -122,7 +122,7 @@ def _other_format(found: Forecast, measuring: Measuring, account: Account) -> It
     if saving is None or saving.peak.high <= max(TIGHT * account.wishes.bound.limit, found.training.peak):
         return
     smallest = measuring.trained[0]
-    others = [form for form in LIGHT_FORMATS if form != saving.format and form in SAVE_FORMATS]
+    others = [form for form in LIGHT_FORMATS if form != saving.format]
     ran = measuring.run(smallest.batch, 1, ["train", *others], "other ways to save")
     told = {form: each for form, each in ran.result.get("saves", {}).items() if "peak" in each}
     for form, each in told.items():
