@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from faultlens.capture.census import Outside
-from faultlens.crash import Frame, GrowthKind, Holder
+from faultlens.crash import Frame, Growth, GrowthKind, Holder
 from faultlens.sizes import KIB, in_words
 
 # Of the growth that is to be explained.
 WORTH_TELLING = 0.1
 EXPLAINED = 0.7
 OFTEN = 0.02  # a step: less is chance
+MANY_OBJECTS = 10
 MOST = 4
 _PLURALS = {"str": "strings", "bytes": "bytes objects", "dict": "dicts", "list": "lists", "tuple": "tuples"}
 
@@ -126,6 +127,21 @@ def is_harmless(first: Look, second: Look, grew: float) -> bool:
     if left < grew / 2 or before is None or after is None or after[0] - before[0] >= left / 2:
         return False
     return after[1] - before[1] >= left / 2 or second.outside.reserved - first.outside.reserved < left / 2
+
+
+def may_be_garbage(first: Look, second: Look) -> bool:
+    """There are more objects, and Python has not collected all garbage in between."""
+    if first.inside is None or second.inside is None or first.inside.collections != second.inside.collections:
+        return False
+    more = max(second.inside.types.values(), default=0)
+    return _span(first, second).often(more) and more >= MANY_OBJECTS
+
+
+def has_owner(growth: Growth) -> bool:
+    """Something that Python sees holds the memory."""
+    return any(
+        holder.kind not in ("native heap", "mappings") and "not seen" not in holder.text for holder in growth.holders
+    )
 
 
 def _memory(first: Look, second: Look, span: _Span, grew: float) -> Iterator[Holder]:

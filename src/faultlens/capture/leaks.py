@@ -6,28 +6,26 @@ Not told is
 
 - native memory without a seen owner in the first pass through the data, while a `Dataset.cache` lives: it is filled;
 - objects without a seen owner, until Python has collected all garbage once in between: they may be that;
+- the results of a `predict`, which are kept until it is over;
+- what grows where no steps are known, unless it will be at its limit soon: data may be being loaded;
 - shared memory that neither the program nor a process below it has open or mapped: it is somebody else's;
 - memory whose growth comes to an end by itself (`is_harmless` in capture/holders.py)."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from faultlens.capture import census
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.growth import Trend, trends, value_of
-from faultlens.capture.holders import Inside, Look, holders, is_harmless, read_answer
+from faultlens.capture.growth_record import record, until
+from faultlens.capture.holders import Inside, Look, has_owner, holders, is_harmless, may_be_garbage, read_answer
 from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
 from faultlens.clues.leaks import end_foretold, told
-from faultlens.crash import Growth, GrowthKind, Holder, Sample
-from faultlens.environment.cgroup import Room
-from faultlens.environment.memory_limit import tightest_room
+from faultlens.crash import Growth, GrowthKind, Sample
 
 CLOSEST_S = 1.0  # between two looks at the timeline
 LATER = 1.1  # times the time that has passed
@@ -36,6 +34,8 @@ ANSWER_EVERY_S = 0.2
 GOES_ON_S, GOES_ON_STEPS = 2.0, 30  # between the two looks at the program
 GOES_ON_WITHOUT_STEPS_S = 10.0
 PATIENCE = 4  # how often what may be garbage is looked at again
+# Looks at the program: each takes a quarter of a second of it.
+FREE_LOOKS, LOOKS_A_MINUTE = 4, 1
 
 
 class _Asked(NamedTuple):
@@ -73,6 +73,7 @@ class Leaks:
         self._asked: _Asked | None = None
         self._suspicion: _Suspicion | None = None
         self._notes_read = 0
+        self._looks = 0
         self._tries = 0
 
     def look(self, elapsed: float) -> None:
@@ -85,11 +86,11 @@ class Leaks:
     def growth(self, died: bool) -> tuple[Growth, ...]:
         """All that was found. Of a program that died also what was only suspected."""
         samples = self._timeline.samples
-        found = [_until(growth, self._sample(growth.what)) for growth in self._found.values()]
+        found = [until(growth, self._sample(growth.what)) for growth in self._found.values()]
         for trend in trends(samples) if died else ():
             if trend.what not in self._found:
                 looked_at = self._doubtful.get(trend.what)
-                found.append(self._growth(trend, looked_at.holders if looked_at else ()))
+                found.append(record(trend, self._timeline, looked_at.holders if looked_at else ()))
         return tuple(
             sorted(found, key=lambda growth: growth.seconds_left if growth.seconds_left is not None else math.inf)
         )
@@ -106,7 +107,7 @@ class Leaks:
             return ANSWER_EVERY_S if look is None else self._looked(look, usual)
         suspected = [trend for trend in trends(self._timeline.samples) if trend.what not in self._found]
         if self._suspicion is None:
-            if suspected:
+            if suspected and self._looks < FREE_LOOKS + LOOKS_A_MINUTE * elapsed / 60:
                 self._kinds = tuple(trend.what for trend in suspected)
                 self._ask(elapsed)
                 return ANSWER_EVERY_S
@@ -144,6 +145,7 @@ class Leaks:
     # -------------------------------------------------------------------------- looks at the program
 
     def _ask(self, elapsed: float) -> None:
+        self._looks += 1
         pid = self._timeline.pid
         if self._area is not None:
             self._notes_read = self._area.notes_size()
@@ -179,8 +181,8 @@ class Leaks:
             if not rise:
                 continue
             found = holders(trend.what, first, look, rise)
-            verdict = self._is_leak(trend, first, look, found, rise)
-            growth = self._growth(trend, found)
+            growth = record(trend, self._timeline, found)
+            verdict = self._is_leak(growth, first, look, rise)
             if verdict:
                 self._found[trend.what] = growth
                 self._say(growth)
@@ -198,71 +200,17 @@ class Leaks:
             end = None
         self._tell(told(growth) + (f"; {end}" if end else ""))
 
-    def _is_leak(self, trend: Trend, first: Look, second: Look, found: tuple[Holder, ...], rise: int) -> bool | None:
+    def _is_leak(self, growth: Growth, first: Look, second: Look, rise: int) -> bool | None:
         """None: it cannot be told yet."""
-        if trend.what == "shared memory":
-            return bool(found)
-        if trend.what == "memory" and is_harmless(first, second, rise):
-            return False
-        if trend.what != "memory" or any(holder.kind not in ("native heap", "mappings") for holder in found):
-            return True
-        if first.inside is None or second.inside is None:
-            return True
         loop = self._loop()
+        if growth.per_step is None and end_foretold(growth) is None:
+            return False
+        if growth.what != "memory":
+            return bool(growth.holders) or growth.what != "shared memory"
+        if is_harmless(first, second, rise) or (loop is not None and loop.phase == "predict"):
+            return False
+        if has_owner(growth) or first.inside is None or second.inside is None:
+            return True
         if second.inside.caches and (loop is None or loop.epoch < 2):
             return False
-        more = max(second.inside.types.values(), default=0)
-        uncollected = first.inside.collections == second.inside.collections
-        steps = (second.steps or 0) - (first.steps or 0)
-        return None if uncollected and more > max(10, steps / 10) and self._tries < PATIENCE else True
-
-    # ----------------------------------------------------------------------------------- the record
-
-    def _growth(self, trend: Trend, found: tuple[Holder, ...]) -> Growth:
-        last = self._timeline.samples[-1]
-        room = self._room(trend.what)
-        left = max(room.left, 0) if room is not None else None
-        return Growth(
-            what=trend.what,
-            seconds=last.seconds,
-            before=trend.first.value,
-            after=trend.last.value,
-            per_second=round(trend.per_second, 3),
-            per_step=round(trend.slope, 3) if trend.by_steps else None,
-            since=int(trend.first.at) if trend.by_steps else None,
-            steps=trend.steps,
-            limit=room.limit if room is not None else None,
-            steps_left=int(left / trend.slope) if left is not None and trend.by_steps else None,
-            seconds_left=round(left / trend.per_second, 1) if left is not None and trend.per_second > 0 else None,
-            holders=found,
-        )
-
-    def _room(self, what: GrowthKind) -> Room | None:
-        timeline = self._timeline
-        if what == "memory":
-            return tightest_room(timeline.cgroup)
-        if what == "threads":
-            return timeline.cgroup.task_room() if timeline.cgroup else None
-        if what == "open files":
-            limit, used = timeline.limits.get("RLIMIT_NOFILE"), timeline.samples[-1].open_files
-            return Room(limit=limit.soft, used=used or 0, where="RLIMIT_NOFILE") if limit and limit.soft else None
-        if what == "shared memory":
-            state = os.statvfs("/dev/shm")
-            limit_bytes, free = state.f_blocks * state.f_frsize, state.f_bavail * state.f_frsize
-            return Room(limit=limit_bytes, used=limit_bytes - free, where="/dev/shm")
-        return None
-
-
-def _until(growth: Growth, last: Sample | None) -> Growth:
-    """As it was at the end."""
-    value = value_of(growth.what, last) if last is not None else None
-    if last is None or value is None:
-        return growth
-    since, gone = growth.since, max(value - growth.after, 0)
-    steps_left, seconds_left = growth.steps_left, growth.seconds_left
-    if steps_left is not None and growth.per_step:
-        steps_left = max(steps_left - int(gone / growth.per_step), 0)
-    if seconds_left is not None and growth.per_second:
-        seconds_left = max(round(seconds_left - gone / growth.per_second, 1), 0.0)
-    steps = last.steps - since if last.steps is not None and since is not None else growth.steps
-    return replace(growth, after=value, steps=steps, steps_left=steps_left, seconds_left=seconds_left)
+        return None if may_be_garbage(first, second) and self._tries < PATIENCE else True

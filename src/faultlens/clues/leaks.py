@@ -6,7 +6,8 @@ from faultlens.crash import Crash, Growth, GrowthKind, HolderKind
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.sizes import in_words
 
-FARTHEST = 20  # times as many steps as were watched
+# How far one may look ahead, in times of what was watched.
+FARTHEST, FARTHEST_WITHOUT_STEPS = 20, 3
 COUNTED: frozenset[GrowthKind] = frozenset({"open files", "threads"})
 
 
@@ -41,11 +42,18 @@ def told(growth: Growth) -> str:
 
 def end_foretold(growth: Growth) -> str | None:
     """ "the limit of 2 GiB will be reached in about 1,400 steps"; None where that is too far away to be told."""
-    if growth.limit is None or not growth.steps_left or growth.steps_left > FARTHEST * (growth.steps or 0):
+    by_steps = growth.per_step is not None
+    left = growth.steps_left if by_steps else growth.seconds_left
+    watched = growth.steps if by_steps else (growth.after - growth.before) / (growth.per_second or 1)
+    if (
+        growth.limit is None
+        or left is None
+        or left > (FARTHEST if by_steps else FARTHEST_WITHOUT_STEPS) * (watched or 0)
+    ):
         return None
     limit = f"{growth.limit:,}" if growth.what in COUNTED else in_words(growth.limit)
-    steps = round(growth.steps_left, 2 - len(str(growth.steps_left)))  # two digits are all that is known
-    return f"the limit of {limit} will be reached in about {steps:,} steps"
+    about = round(left, 2 - len(str(int(left))))  # two digits are all that is known
+    return f"the limit of {limit} will be reached in about {about:,.0f} {'steps' if by_steps else 'seconds'}"
 
 
 def span(growth: Growth) -> str:
