@@ -74,14 +74,14 @@ def largest_batch(series: Sequence[Series], base: int, limit: int, most: int) ->
 
 
 def _slope(runs: Sequence[Series], base: int) -> float:
-    """Bytes for each example, between the two largest runs; after as many steps in both."""
-    largest = runs[-1]
-    smaller = [run for run in runs[:-1] if run.batch <= 0.75 * largest.batch]
-    if not smaller:
-        return max(largest.after(HORIZON) - base, 0) / largest.batch
-    other = smaller[-1]
-    steps = min(len(largest.peaks), len(other.peaks))
-    return max(largest.after(steps) - other.after(steps), 0) / (largest.batch - other.batch)
+    """Bytes for each example: the line that fits the runs best, after as many steps in each."""
+    steps = min(len(run.peaks) for run in runs)
+    batches, peaks = [run.batch for run in runs], [run.after(steps) for run in runs]
+    if len(runs) == 1:
+        return max(runs[0].after(HORIZON) - base, 0) / batches[0]
+    middle, level = sum(batches) / len(runs), sum(peaks) / len(runs)
+    rise = sum((batch - middle) * (peak - level) for batch, peak in zip(batches, peaks, strict=True))
+    return max(rise / sum((batch - middle) ** 2 for batch in batches), 0.0)
 
 
 def _creep(runs: Sequence[Series], steps: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from faultlens.safe_text import one_line
 from faultlens.sizes import MIB, in_words
 
 SMALLER = 4  # the first run has this part of the batch
-MANY_STEPS, FEW_STEPS, INFERENCE_STEPS = 24, 8, 2
+MANY_STEPS, FEW_STEPS, INFERENCE_STEPS = 16, 10, 2
 PHASE_S = 60.0  # for the steps of one phase …
 RUN_S = 600.0  # … and for all of one run, building and tracing included
 KEPT_FREE = 0.15  # of the memory that is left: the runs leave it alone

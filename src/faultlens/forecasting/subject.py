@@ -53,11 +53,6 @@ def described_model(model: Any, folder: Path, path: list[str]) -> Subject:
             f"The configuration of {model.name} cannot be written: {one_line(str(error), 200)}.",
             "Give a function that builds it instead: faultlens.forecast('train.py:build_model', …).",
         ) from error
-    if '"module": "__main__"' in text:
-        raise FaultlensError(
-            f"{model.name} has classes of the main script, which another process cannot import.",
-            "Give a function that builds it instead: faultlens.forecast('train.py:build_model', …).",
-        )
     file = folder / "model.json"
     file.write_text(text)
     return Subject(model.name, {"config": str(file), "function": model.name}, path)

@@ -60,7 +60,10 @@ def of_model(model: Any, spec: dict[str, Any]) -> Examples:
     told = {name: Field(dtype, tuple(shape), bound) for name, (dtype, shape, bound) in spec.items()}
     inputs = _inputs(model, told)
     labels = _labels(model, told)
-    return Examples(inputs if labels is None else (inputs, labels), labels is not None)
+    if labels is not None:
+        return Examples((inputs, labels), has_labels=True)
+    several = isinstance(inputs, tuple) and not isinstance(inputs, Field)  # two would be taken for inputs and labels
+    return Examples((inputs,) if several else inputs, has_labels=False)
 
 
 def given(file: str, function: str, batch: int) -> Any:
@@ -75,7 +78,7 @@ def given(file: str, function: str, batch: int) -> Any:
 
 
 def _inputs(model: Any, told: dict[str, Field]) -> Any:
-    declared = getattr(model, "_inputs_struct", None)
+    declared = getattr(_graph(model), "_inputs_struct", None)
     if declared is None:
         named = {name: field for name, field in told.items() if name != "y" and not name.startswith("y.")}
         if not named:
@@ -83,6 +86,11 @@ def _inputs(model: Any, told: dict[str, Field]) -> Any:
         return named["x"] if set(named) == {"x"} else named
     single = len(model.inputs) == 1
     return _mapped(lambda tensor: _input(model, tensor, told, single), declared)
+
+
+def _graph(model: Any) -> Any:
+    """A Sequential keeps one inside."""
+    return getattr(model, "_functional", None) or model
 
 
 def _input(model: Any, tensor: Any, told: dict[str, Field], single: bool) -> Field:
@@ -122,19 +130,22 @@ def _labels(model: Any, told: dict[str, Field]) -> Any:
         return named
     if model.loss is None or not getattr(model, "outputs", None):
         return None  # its own train_step, or losses that it adds itself
-    declared = model._outputs_struct
+    declared = _graph(model)._outputs_struct
     if isinstance(model.loss, dict) and not isinstance(declared, dict):
-        names = dict(zip(model.output_names, model.outputs, strict=True))
-        return {name: _label(names[name], model.loss[name]) for name in model.loss}
-    losses = iter(_losses(model))
-    return _mapped(lambda tensor: _label(tensor, next(losses)), declared)
+        declared = dict(zip(model.output_names, model.outputs, strict=True))
+        declared = {name: declared[name] for name in model.loss}
+    return _with_losses(declared, model.loss)
 
 
-def _losses(model: Any) -> list[Any]:
-    outputs = keras.tree.flatten(model._outputs_struct)
-    if isinstance(model.loss, (list, tuple, dict)):
-        return keras.tree.flatten(model.loss)  # type: ignore[no-any-return]
-    return [model.loss] * len(outputs)
+def _with_losses(outputs: Any, losses: Any) -> Any:
+    """One loss for all outputs, or one for each, by name or in their order."""
+    if isinstance(outputs, dict):
+        named = losses if isinstance(losses, dict) else dict.fromkeys(outputs, losses)
+        return {name: _with_losses(outputs[name], loss) for name, loss in named.items()}
+    if isinstance(outputs, (list, tuple)):
+        ordered = losses if isinstance(losses, (list, tuple)) else [losses] * len(outputs)
+        return tuple(map(_with_losses, outputs, ordered))
+    return _label(outputs, losses)
 
 
 def _label(tensor: Any, loss: Any) -> Field:

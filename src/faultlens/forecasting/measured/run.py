@@ -110,7 +110,7 @@ def _predict(model: Any, data: _Data, watch: _Watch, request: dict[str, Any]) ->
     """Keras keeps all predictions: of one batch at a time, they are not mistaken for what a step takes."""
     batches = data.batches()
     if data.labelled:
-        batches = batches.map(lambda *parts: parts[0]) if isinstance(batches, tf.data.Dataset) else batches
+        batches = batches.map(lambda *parts: (parts[0],)) if isinstance(batches, tf.data.Dataset) else batches
     model.predict(batches, steps=request["steps"], verbose=0, callbacks=[watch])
 
 

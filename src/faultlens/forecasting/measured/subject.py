@@ -55,12 +55,18 @@ def _from_file(file: str, function: str) -> Any:
 def _from_config(path: str) -> Any:
     with open(path) as file:
         saved = json.load(file)
-    model = keras.saving.deserialize_keras_object(saved["model"], safe_mode=False)
-    if saved["shapes"] is not None and not model.built:
-        model.build_from_config(saved["shapes"])
-    if saved["compiled"]:
-        model.compile_from_config(saved["compiled"])
-    return model
+    try:
+        model = keras.saving.deserialize_keras_object(saved["model"], safe_mode=False)
+        if saved["shapes"] is not None and not model.built:
+            model.build_from_config(saved["shapes"])
+        if saved["compiled"]:
+            model.compile_from_config(saved["compiled"])
+        return model
+    except Exception as error:
+        raise RefusedError(
+            "The model cannot be made anew from its configuration; classes of the main script, for one, cannot be"
+            f" imported ({type(error).__name__}). Give a function: faultlens.forecast('train.py:build_model', …)."
+        ) from error
 
 
 def _compile(model: Any, optimizer: str | None) -> None:
