@@ -1,4 +1,5 @@
-"""Programs that leak, one kind each: `python leaking.py KIND FOLDER [LIBRARY]`. Every step they keep a little more."""
+"""Programs that leak, one kind each: `python leaking.py KIND FOLDER [LIBRARY]`. Every step they keep a little more,
+until there is a file `enough` in the folder."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-STEPS = 700
+STEPS = 2500
 PAUSE_S = 0.012  # a step of a small model takes that long
 kept: list[object] = []
+enough = Path(sys.argv[2]) / "enough"
 weights = tf.Variable(tf.zeros((8, 4)))
 
 
@@ -32,6 +34,8 @@ def steps(count=STEPS):
     for number, batch in enumerate(data.take(count)):
         yield number, batch
         time.sleep(PAUSE_S)
+        if enough.exists():
+            break
 
 
 class Remember(keras.callbacks.Callback):
@@ -43,18 +47,15 @@ class Remember(keras.callbacks.Callback):
 
     def on_train_batch_end(self, *_, **__):
         self.activations[len(self.activations)] = np.ones(50_000)
+        time.sleep(PAUSE_S)
+        self.model.stop_training = enough.exists()
 
 
 def python_objects(*_):
     model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    data = np.zeros((8 * 250, 8), "float32")
-    model.fit(data, data[:, :1], batch_size=8, epochs=3, verbose=0, callbacks=[Remember(), Slowly()])
-
-
-class Slowly(keras.callbacks.Callback):
-    def on_train_batch_end(self, *_, **__):
-        time.sleep(PAUSE_S)
+    data = np.zeros((8 * STEPS // 5, 8), "float32")
+    model.fit(data, data[:, :1], batch_size=8, epochs=5, verbose=0, callbacks=[Remember()])
 
 
 def tensors(*_):
@@ -64,7 +65,7 @@ def tensors(*_):
 
 
 def retracing(*_):
-    for number, batch in steps(500):
+    for number, batch in steps():
         train_step(batch, number)
 
 
@@ -83,7 +84,7 @@ def counted(folder, *_):
     """Files, threads and shared memory at once."""
     done = threading.Event()
     for number, _batch in steps():
-        if number % 2:
+        if number % 4:
             continue
         kept.append(open(Path(folder) / f"part-{number:05}", "w"))  # noqa: SIM115
         threading.Thread(target=done.wait, name="prefetch", daemon=True).start()

@@ -38,6 +38,7 @@ class Grown(msgspec.Struct):
 class Inside(msgspec.Struct):
     """The answer of inside/census.py."""
 
+    number: int = 0  # what it says has grown, has since the one before
     steps: int | None = None
     complete: bool = False
     types: dict[str, int] = {}
@@ -60,6 +61,11 @@ class Look(NamedTuple):
     steps: int | None
     outside: Outside
     inside: Inside | None
+
+    def follows(self, other: Look) -> bool:
+        """Whether what grew inside in between is known."""
+        one, two = other.inside, self.inside
+        return bool(one and two and one.complete and two.complete and two.number == one.number + 1)
 
 
 class _Span(NamedTuple):
@@ -98,8 +104,8 @@ def read_answer(line: bytes, pid: int) -> Inside | None:
         return None
 
 
-def holders(what: GrowthKind, first: Look, second: Look, grew: float) -> tuple[Holder, ...]:
-    """`grew`: by how much between the two looks."""
+def holders(what: GrowthKind, first: Look, second: Look, rate: float) -> tuple[Holder, ...]:
+    """`rate`: the growth with each step, or each second where steps are not known."""
     span = _span(first, second)
     if what == "open files":
         found = _counted(what, first.outside.files, second.outside.files, span, "descriptors")
@@ -108,33 +114,39 @@ def holders(what: GrowthKind, first: Look, second: Look, grew: float) -> tuple[H
     elif what == "shared memory":
         found = list(_shared(first.outside, second.outside, span))
     elif what == "GPU memory":
-        found = list(_inside(first, second, span)) if first.inside and second.inside else []
+        found = _seen_inside(first, second, span)
     else:
-        found = list(_memory(first, second, span, grew))
+        found = list(_memory(first, second, span, rate * (span.steps or span.seconds)))
     return tuple(sorted(found, key=lambda holder: -(holder.size or 0) or -(holder.count or 0))[:MOST])
 
 
-def is_harmless(first: Look, second: Look, grew: float) -> bool:
+def is_harmless(first: Look, second: Look, rate: float) -> bool:
     """Whether memory grows in a way that comes to an end by itself: a deque of limited length is filled, memory that
     was allocated before is touched for the first time, or malloc keeps what was freed."""
-    if first.inside is None or second.inside is None:
+    if first.inside is None or second.inside is None or not second.follows(first):
         return False
+    span = _span(first, second)
+    grew = rate * (span.steps or span.seconds)
     filled = sum(grown.grew * grown.each for grown in second.inside.grown if grown.most is not None)
     if filled >= grew / 2:
         return True
-    left = grew - sum(holder.size or 0 for holder in _inside(first, second, _span(first, second)))
+    left = grew - sum(holder.size or 0 for holder in _inside(first.inside, second.inside, span))
     before, after = first.inside.malloc, second.inside.malloc
     if left < grew / 2 or before is None or after is None or after[0] - before[0] >= left / 2:
         return False
     return after[1] - before[1] >= left / 2 or second.outside.reserved - first.outside.reserved < left / 2
 
 
-def may_be_garbage(first: Look, second: Look) -> bool:
-    """There are more objects, and Python has not collected all garbage in between."""
-    if first.inside is None or second.inside is None or first.inside.collections != second.inside.collections:
-        return False
+def is_undecided(first: Look, second: Look) -> bool:
+    """The answers from inside do not follow each other; or there are more objects, but Python has not collected all
+    garbage in between, and they may be that."""
+    if first.inside is None or second.inside is None:
+        return first.inside is not second.inside
+    if not second.follows(first):
+        return True
     more = max(second.inside.types.values(), default=0)
-    return _span(first, second).often(more) and more >= MANY_OBJECTS
+    collected = first.inside.collections != second.inside.collections
+    return not collected and _span(first, second).often(more) and more >= MANY_OBJECTS
 
 
 def has_owner(growth: Growth) -> bool:
@@ -145,21 +157,26 @@ def has_owner(growth: Growth) -> bool:
 
 
 def _memory(first: Look, second: Look, span: _Span, grew: float) -> Iterator[Holder]:
-    seen = list(_inside(first, second, span)) if first.inside and second.inside else []
+    seen = _seen_inside(first, second, span)
     seen = [holder for holder in seen if holder.size is None or holder.size >= WORTH_TELLING * grew]
     yield from seen
     explained = sum(holder.size or 0 for holder in seen)
     if explained < EXPLAINED * grew and not any(holder.kind == "graph traces" for holder in seen):
-        yield from _unexplained(first, second, span, grew - explained)
+        yield from _unexplained(first, second, span, explained, grew - explained)
 
 
-def _inside(first: Look, second: Look, span: _Span) -> Iterator[Holder]:
-    assert first.inside and second.inside
-    yield from _containers(second.inside, span)
-    yield from _variables(first.inside, second.inside, span)
-    yield from _traces(first.inside, second.inside, span)
-    held = any(grown.items.startswith("EagerTensor") for grown in second.inside.grown)
-    count, size = (after - before for after, before in zip(second.inside.tensors, first.inside.tensors, strict=True))
+def _seen_inside(first: Look, second: Look, span: _Span) -> list[Holder]:
+    if first.inside is None or second.inside is None or not second.follows(first):
+        return []
+    return list(_inside(first.inside, second.inside, span))
+
+
+def _inside(first: Inside, second: Inside, span: _Span) -> Iterator[Holder]:
+    yield from _containers(second, span)
+    yield from _variables(first, second, span)
+    yield from _traces(first, second, span)
+    held = any(grown.items.startswith("EagerTensor") for grown in second.grown)
+    count, size = (after - before for after, before in zip(second.tensors, first.tensors, strict=True))
     if not held and span.often(count) and size > 0:
         text = f"eager tensors: {span.rate(count)}, {span.size_rate(size)}; who keeps them was not seen"
         yield Holder(kind="tensors", text=text, count=count, size=size)
@@ -210,18 +227,18 @@ def _most_more(
     return max(more, key=lambda entry: (entry[3], entry[1] is not None), default=("", None, None, 0))
 
 
-def _unexplained(first: Look, second: Look, span: _Span, left: float) -> Iterator[Holder]:
-    """Memory that no Python object was seen to hold."""
+def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: float) -> Iterator[Holder]:
+    """Memory that no Python object was seen to hold. Those that were seen have theirs from malloc, too."""
     before, after = (look.inside.malloc if look.inside else None for look in (first, second))
     names = [os.path.basename(path) for path in second.outside.libraries]
     theirs = f"; native libraries of your own are loaded: {', '.join(names[:3])}" if names else ""
     if before and after:
-        used = after[0] - before[0]
+        used = after[0] - before[0] - explained
         if used >= left / 2:
-            text = (
-                f"the native heap: {span.size_rate(used)} more in use, which no Python object was seen to hold:"
-                f" a C extension or an op allocates and does not free{theirs}"
-            )
+            text = f"the native heap: {span.size_rate(used)} more in use"
+            if second.follows(first):
+                text += ", which no Python object was seen to hold: a C extension or an op allocates and does not free"
+            text += theirs
             yield Holder(kind="native heap", text=text, size=used)
             return
     heap, mapped = (

@@ -21,7 +21,7 @@ from faultlens.capture import census
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.growth import Trend, trends, value_of
 from faultlens.capture.growth_record import record, until
-from faultlens.capture.holders import Inside, Look, has_owner, holders, is_harmless, may_be_garbage, read_answer
+from faultlens.capture.holders import Inside, Look, has_owner, holders, is_harmless, is_undecided, read_answer
 from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
 from faultlens.clues.leaks import end_foretold, told
@@ -119,21 +119,21 @@ class Leaks:
             early = last.seconds < first.seconds + GOES_ON_WITHOUT_STEPS_S
         if suspected and early:
             return CLOSEST_S
-        if any(self._rise(trend) for trend in suspected):
+        if any(map(self._goes_on, suspected)):
             self._ask(elapsed)
             return ANSWER_EVERY_S
         self._suspicion, self._tries = None, 0
         return usual
 
-    def _rise(self, trend: Trend) -> int:
-        """By how much it grew since the first look; 0 if that is less than half of what it did before."""
+    def _goes_on(self, trend: Trend) -> bool:
+        """It has grown since the first look, at half its rate or more."""
         assert self._suspicion is not None
         before, now = self._sample(trend.what, self._suspicion.look.seconds), self._sample(trend.what)
         if trend.what not in self._suspicion.kinds or before is None or now is None:
-            return 0
+            return False
         rise = (value_of(trend.what, now) or 0) - (value_of(trend.what, before) or 0)
         far = (now.steps or 0) - (before.steps or 0) if trend.by_steps else now.seconds - before.seconds
-        return rise if rise >= trend.slope * far / 2 else 0
+        return far > 0 and rise >= trend.slope * far / 2
 
     def _sample(self, what: GrowthKind, until: float = math.inf) -> Sample | None:
         """The last one that has such a value."""
@@ -177,12 +177,10 @@ class Leaks:
         first, self._tries = self._suspicion.look, self._tries + 1
         undecided = False
         for trend in trends(self._timeline.samples):
-            rise = self._rise(trend) if trend.what not in self._found else 0
-            if not rise:
+            if trend.what in self._found or not self._goes_on(trend):
                 continue
-            found = holders(trend.what, first, look, rise)
-            growth = record(trend, self._timeline, found)
-            verdict = self._is_leak(growth, first, look, rise)
+            growth = record(trend, self._timeline, holders(trend.what, first, look, trend.slope))
+            verdict = self._is_leak(growth, first, look, trend.slope)
             if verdict:
                 self._found[trend.what] = growth
                 self._say(growth)
@@ -190,6 +188,7 @@ class Leaks:
                 self._doubtful[trend.what] = growth
             undecided |= verdict is None
         if undecided and self._tries < PATIENCE:
+            self._suspicion = _Suspicion(self._kinds, look)  # what grew is counted from look to look
             return usual * self._tries
         self._suspicion, self._tries = None, 0
         return usual * 2
@@ -200,17 +199,17 @@ class Leaks:
             end = None
         self._tell(told(growth) + (f"; {end}" if end else ""))
 
-    def _is_leak(self, growth: Growth, first: Look, second: Look, rise: int) -> bool | None:
+    def _is_leak(self, growth: Growth, first: Look, second: Look, rate: float) -> bool | None:
         """None: it cannot be told yet."""
         loop = self._loop()
         if growth.per_step is None and end_foretold(growth) is None:
             return False
         if growth.what != "memory":
             return bool(growth.holders) or growth.what != "shared memory"
-        if is_harmless(first, second, rise) or (loop is not None and loop.phase == "predict"):
+        if is_harmless(first, second, rate) or (loop is not None and loop.phase == "predict"):
             return False
-        if has_owner(growth) or first.inside is None or second.inside is None:
+        if has_owner(growth):
             return True
-        if second.inside.caches and (loop is None or loop.epoch < 2):
+        if second.inside is not None and second.inside.caches and (loop is None or loop.epoch < 2):
             return False
-        return None if may_be_garbage(first, second) and self._tries < PATIENCE else True
+        return None if is_undecided(first, second) and self._tries < PATIENCE else True

@@ -44,11 +44,11 @@ def memory_use(pid: int) -> MemoryUse:
     )
 
 
-def open_files(pid: int) -> int | None:
+def open_files(pid: int, may_count: bool = True) -> int | None:
     """Since Linux 6.2 the folder says it; before, its entries are counted."""
     folder = f"/proc/{pid}/fd"
     try:
-        return os.stat(folder).st_size or len(os.listdir(folder))
+        return os.stat(folder).st_size or (len(os.listdir(folder)) if may_count else None)
     except OSError:
         return None
 

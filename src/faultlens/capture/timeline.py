@@ -17,7 +17,7 @@ LONGEST_INTERVAL_S = 1.0
 MAX_SAMPLES = 1000
 DENSE_SAMPLES = 20  # at first the rest is read with every sample: wrappers replace themselves, limits are set early
 SPARSE = 20  # later, with every so many
-FILES = 5  # before Linux 6.2 open files must be counted one by one
+FILES = 5  # before Linux 6.2 open files must be counted one by one: with every so many samples
 
 
 class Timeline:
@@ -58,7 +58,7 @@ class Timeline:
             self.memory = process.memory_use(self.pid)
             self.limits = process.resource_limits(self.pid) or self.limits
             self.program = process.program(self.pid, self.redact)
-        files = process.open_files(self.pid) if self._count % FILES == 0 else None
+        files = process.open_files(self.pid, may_count=self._count % FILES == 0)
         loop = self._loop()
         steps = loop.made if loop else None
         self.samples.append(replace(sample, open_files=files, steps=steps, gpu_used=self._gpu()))

@@ -14,7 +14,7 @@ from .notes import Notes
 from .owners import Owners, is_own_class, is_untracked
 from .tally import Tally, most
 
-SECONDS = 0.5  # for counting, which takes 0.1 with TensorFlow loaded; then it stops, and says so
+SECONDS = 0.5  # of its thread, for counting, which takes 0.1 with TensorFlow loaded; then it stops, and says so
 LEAST_LENGTH = 24  # of a container that is remembered
 LEAST_GROWN = 8
 MAX_WEIGHED, MAX_TOLD, MAX_TYPES, MAX_PLACES = 12, 4, 12, 12
@@ -27,6 +27,7 @@ class Census:
         self._tally = tally
         self._before: dict[int, int] = {}  # lengths of containers, by their address …
         self._types: dict[str, int] = {}  # … and numbers of objects, when it was last looked
+        self._taken = 0
 
     def take(self, notes: Notes, steps: int | None) -> None:
         """No garbage is collected meanwhile: it would take longer than the look, and run code of the program's."""
@@ -43,14 +44,16 @@ class Census:
         counted = _Counted()
         objects = gc.get_objects()
         owners = Owners({id(objects), id(self._before)})
-        complete = self._count(objects, counted, time.perf_counter() + SECONDS)
+        complete = self._count(objects, counted, time.thread_time() + SECONDS)
         untracked = [each for each in (*owners.untracked, *counted.untracked) if len(each) >= LEAST_LENGTH]
         counted.lengths.update((id(each), len(each)) for each in untracked)
         objects += untracked
         owners.hidden |= {id(untracked), id(counted.untracked), id(owners.untracked)}
         grown = self._grown(objects, counted.lengths)
         del objects
+        self._taken += 1
         record: dict[str, Any] = {
+            "number": self._taken,
             "steps": steps,
             "complete": complete,
             "types": self._more(counted.types),
@@ -74,7 +77,7 @@ class Census:
         kinds: dict[type, int] = {}
         types, lengths = counted.types, counted.lengths
         for number, thing in enumerate(objects):
-            if not number & 2047 and time.perf_counter() > deadline:
+            if not number & 2047 and time.thread_time() > deadline:
                 return False
             kind = type(thing)
             types[kind] = types.get(kind, 0) + 1
