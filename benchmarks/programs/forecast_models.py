@@ -471,7 +471,7 @@ MODELS = {
     "frozen_backbone": Model("build_frozen_backbone", None, (16, 64, 192)),
     "convnext_like": Model("build_convnext_like", None, (32, 96, 256)),
     "jit_cnn": Model("build_jit_cnn", None, (16, 64, 256)),
-    "mixed_precision_cnn": Model("build_mixed_precision_cnn", None, (8, 32, 128)),
+    "mixed_precision_cnn": Model("build_mixed_precision_cnn", None, (32, 96, 256)),
     "unet": Model("build_unet", None, (8, 24, 48)),
     "autoencoder": Model("build_autoencoder", None, (8, 32, 96)),
     "cnn_3d": Model("build_cnn_3d", None, (2, 8, 20)),
@@ -494,5 +494,5 @@ MODELS = {
     "variational_autoencoder": Model(
         "build_variational_autoencoder", "x=float32[64,64,3] y=float32[64,64,3]", (32, 128, 320)
     ),
-    "gan": Model("build_gan", "x=float32[64,64,3]", (32, 128, 384)),
+    "gan": Model("build_gan", "x=float32[64,64,3]", (32, 96, 192)),
 }

@@ -91,7 +91,7 @@ def _measured(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     times = [now for now, _ in steps]
     return {
         "phase": arguments.phase,
-        "peak": anonymous_peak(),
+        "peak": max(anonymous_peak(), *(peak for _, peak in steps)),
         "before": started,  # the model and its data made, nothing trained
         "pool": pool * example.size,
         "steps": len(steps),
