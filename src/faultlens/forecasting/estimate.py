@@ -13,10 +13,10 @@ from typing import NamedTuple
 from faultlens.sizes import MIB
 
 HORIZON = 30  # steps for which the peak is foreseen; the upper bound reaches further
-LONG = 1000
-# How far off the estimate was on the models it was made with (docs/forecast.md): a share of what the runs did not show.
-MEASURED_SHARE, MEASURED_FLOOR = 0.05, 24 * MIB
-REACH_SHARE = 0.10  # for each doubling beyond the largest run
+LONG = 200
+# How far off the estimate was on the models it was made with (docs/forecast.md): a share of what training added.
+MEASURED_SHARE, MEASURED_FLOOR = 0.10, 48 * MIB
+REACH_SHARE = 0.2  # for each doubling beyond the largest run
 MOST_REACH = 0.6
 
 
