@@ -22,7 +22,7 @@ from faultlens.environment.memory_limit import MACHINE
 from faultlens.sizes import in_words
 
 FARTHEST = 3.0  # times the time watched
-CLOSEST_S, FARTHEST_S = 2.0, 60.0  # between two looks
+CLOSEST_S, FARTHEST_S = 1.0, 60.0  # between two looks
 
 
 class Forecast(NamedTuple):
@@ -110,7 +110,7 @@ def _step_in_words(found: Forecast) -> str:
     if not (loop.epoch and loop.steps):
         return f"after about {_rounded(found.steps_left):,} more steps"
     epochs, step = divmod(loop.step + found.steps_left, loop.steps)
-    return f"near step {_rounded(step):,} of epoch {loop.epoch + epochs}"
+    return f"near step {_rounded(max(step, 1)):,} of epoch {loop.epoch + epochs}"
 
 
 def _rounded(number: int) -> int:

@@ -1,0 +1,146 @@
+"""When memory runs out, and when a program must be asked to end: over samples as they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from faultlens.capture.brink import Brink, StopAt
+from faultlens.capture.headroom import Forecast, Headroom, forecast, steps_to_go, use_in_words, warning
+from faultlens.capture.progress import Loop
+from faultlens.crash import Sample
+from faultlens.environment.cgroup import Room
+from faultlens.sizes import GIB, MIB
+
+LIMIT = 8 * GIB
+EPOCHS, STEPS = 1000, 500
+
+
+def room(used: float, limit: int = LIMIT) -> Room:
+    return Room(limit=limit, used=int(used), where="/sys/fs/cgroup/memory.max")
+
+
+def watched(use: Callable[[int], float], last: int, epochs: int = EPOCHS, step_s: float = 0.1) -> Forecast | None:
+    """What is foretold of a training that uses so many bytes at each step; the first thing that is, or nothing."""
+    samples: list[Sample] = []
+    headroom = Headroom()
+    for step in range(1, last, 5):
+        seconds = 20 + step * step_s
+        samples.append(Sample(seconds=seconds, rss_anonymous=int(use(step)), rss=1, steps=step))
+        if step % 20 == 1:
+            loop = Loop("train", (step - 1) // STEPS + 1, epochs, STEPS, (step - 1) % STEPS + 1, step)
+            headroom.take(samples, room(use(step)), loop)
+            if headroom.forecast:
+                return headroom.forecast
+    return None
+
+
+def test_a_steady_growth_is_foretold() -> None:
+    found = watched(lambda step: GIB + 2 * MIB * step, 3000)
+    assert found is not None
+    assert 1.9 * MIB < found.per_step < 2.1 * MIB and 19 * MIB < found.per_second < 21 * MIB
+    dies = (LIMIT - GIB) / (2 * MIB)
+    assert abs(found.loop.made + found.steps_left - dies) < 0.1 * dies
+    assert found.loop.made < 0.7 * dies  # early
+
+
+def test_it_is_said_in_one_sentence() -> None:
+    loop = Loop("train", 3, 10, 500, 450, 1450)
+    text = warning(Forecast(room(6 * GIB), loop, per_step=4 * MIB, per_second=8 * MIB))
+    assert text == (
+        "memory is at 6 GiB (75%) of the 8 GiB that the control group may have, and grows by 4 MiB with every step:"
+        " the kernel will kill the program in about 4 minutes, near step 460 of epoch 4"
+    )
+    own_loop = Forecast(room(6 * GIB), Loop("data", 0, 0, 0, 7, 1450), per_step=4 * MIB, per_second=8 * MIB)
+    assert warning(own_loop).endswith("in about 4 minutes, after about 510 more steps")
+    assert use_in_words(Room(limit=LIMIT, used=GIB, where="/proc/meminfo")).endswith(
+        "of the 8 GiB that the machine has"
+    )
+
+
+def test_healthy_programs_are_not_told_of() -> None:
+    flat = 7.8 * GIB
+    assert watched(lambda _: flat, 3000) is None
+    assert watched(lambda step: min(GIB + 60 * MIB * step, flat), 3000) is None  # filled in 120 steps
+    assert watched(lambda step: GIB + 13 * MIB * min(step, STEPS), 3000) is None  # a cache, full after one epoch
+    assert watched(lambda step: 5 * GIB + 2 * GIB * (step % 50 > 40), 3000) is None  # comes and goes
+    assert watched(lambda step: 7 * GIB * (1 - 0.5 ** (step / 300)), 3000) is None  # ever slower
+
+
+def test_a_cache_that_will_not_fit_is_told_of_in_the_first_epoch() -> None:
+    found = watched(lambda step: GIB + 20 * MIB * min(step, STEPS), STEPS)
+    assert found is not None and found.loop.epoch == 1
+
+
+def test_a_training_that_ends_before_is_not_told_of() -> None:
+    def use(step: int) -> float:
+        return GIB + 2 * MIB * step  # dies after 3,584 steps
+
+    assert watched(use, 3000, epochs=6) is None
+    assert watched(use, 3000, epochs=8) is not None
+
+
+def test_without_steps_there_is_no_forecast() -> None:
+    samples = [Sample(seconds=second, rss_anonymous=second * 50 * MIB, rss=1) for second in range(120)]
+    assert forecast(samples, room(6 * GIB), Loop("train", 2, 10, 0, 0, 0)) is None
+    headroom = Headroom()
+    headroom.take(samples, room(6 * GIB), None)
+    assert headroom.forecast is None
+
+
+def test_how_many_steps_are_to_go() -> None:
+    assert steps_to_go(Loop("train", 1, 10, 500, 100, 100)) == 400  # then a cache is full
+    assert steps_to_go(Loop("train", 9, 10, 500, 100, 4100)) == 900
+    assert steps_to_go(Loop("train", 2, 10, 0, 100, 300)) == float("inf")
+    assert steps_to_go(Loop("predict", 0, 0, 50, 20, 20)) == 30
+    assert steps_to_go(Loop("data", 0, 0, 0, 20, 20)) == 0  # its first pass, whose length nobody knows
+    assert steps_to_go(Loop("data", 0, 0, 0, 20, 120)) == float("inf")
+
+
+# ------------------------------------------------------------------------------------------- the brink
+
+
+def stopped(uses: list[float], steps: list[int] | None = None, stop_at: StopAt = StopAt(share=0.95)) -> int | None:
+    """At which look the program is asked to end; they come a tenth of a second apart."""
+    brink = Brink(stop_at)
+    for number, use in enumerate(uses):
+        if brink.reached(number / 10, room(use), steps[number] if steps else None):
+            return number
+    return None
+
+
+def test_the_share_or_the_size_that_was_named() -> None:
+    slow = [GIB + number * 4 * MIB for number in range(3000)]
+    for stop_at, most in (
+        (StopAt(share=0.95), 0.95 * LIMIT),
+        (StopAt(share=0.5), LIMIT / 2),
+        (StopAt(used=GIB * 3), 3 * GIB),
+    ):
+        look = stopped(slow, stop_at=stop_at)
+        assert look is not None and slow[look - 1] < most <= slow[look]
+
+
+def test_two_steps_more_must_fit() -> None:
+    uses = [GIB * number for number in range(1, 9)]
+    look = stopped(uses, list(range(1, 9)))
+    assert look is not None and uses[look] == 6 * GIB - GIB * (uses[look] < 6 * GIB)
+    assert uses[look] + 2 * GIB < LIMIT + 1
+
+
+def test_what_is_taken_once_or_comes_and_goes_is_no_climb() -> None:
+    steps = list(range(1, 401))
+    assert stopped([6 * GIB, 7 * GIB, 7.5 * GIB] + [7.5 * GIB] * 300) is None
+    assert stopped([3 * GIB] + [5 * GIB + number % 4 * 0.8 * GIB for number in range(300)], steps) is None
+
+
+def test_it_looks_more_often_when_it_is_near() -> None:
+    brink = Brink(StopAt(share=0.95))
+    usual = brink.interval
+    for number in range(5):
+        brink.reached(number / 10, room(GIB), 1)
+    assert brink.interval == usual
+    for number in range(5, 10):
+        brink.reached(number / 10, room(6.7 * GIB), 1)
+    near = brink.interval
+    for number in range(10, 15):
+        brink.reached(number / 10, room(6.7 * GIB + number * MIB), 1)
+    assert brink.interval < near < usual

@@ -1,0 +1,137 @@
+"""`faultlens run --stop-before-oom` itself, with programs that need no TensorFlow, and one that does."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from memory_limit import can_be_limited, join, memory_group
+
+from faultlens import reportfile
+from faultlens.cli import main
+from faultlens.cli.run import with_default
+from faultlens.reportfile import Report
+from faultlens.saved.generations import newest_whole
+from faultlens.sizes import GIB, MIB
+
+GROWS = "kept = []\nwhile True:\n    kept.append(bytearray(b'x') * (4 << 20)); time.sleep(0.01)\n"
+HANDLES = "import sys, time, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
+TRAINS = """
+import sys
+import keras, numpy as np
+from faultlens.keras import SafeCheckpoint
+
+class Grows(keras.callbacks.Callback):
+    kept = []
+    def on_train_batch_end(self, batch, logs=None):
+        self.kept.append(np.ones(20 << 20, dtype="uint8"))
+
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+x = np.ones((400, 8))
+model.fit(x, x[:, :1], batch_size=4, epochs=9, verbose=0, callbacks=[Grows(), SafeCheckpoint(sys.argv[1])])
+"""
+
+limited = pytest.mark.skipif(not can_be_limited(), reason="needs the right to make a control group")
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    stderr: str
+    report: Report
+
+
+def run(folder: Path, command: Sequence[str | Path], limit: int, *options: str) -> Ran:
+    target = folder / "report.json"
+    with memory_group(limit) as group:
+        done = subprocess.run(
+            [sys.executable, "-m", "faultlens", "run", "--no-save", "--json", target, *options, "--", *command],
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            preexec_fn=functools.partial(join, group),
+        )
+    return Ran(done.returncode, done.stderr, reportfile.read(target))
+
+
+@limited
+def test_a_program_without_a_handler_ends_by_sigterm_and_it_is_said_why(tmp_path: Path) -> None:
+    ran = run(tmp_path, [sys.executable, "-c", f"import time\n{GROWS}"], 256 * MIB, "--stop-before-oom=50%")
+    assert ran.status == -signal.SIGTERM
+    said = ran.stderr.splitlines()[0]
+    assert said.startswith("faultlens: memory is at 1") and said.endswith("asked the program to save and end (SIGTERM)")
+    assert ran.report.diagnoses[0].cause == "stopped-before-out-of-memory"
+    request = ran.report.crash.stop_request
+    assert request is not None and request.limit == 256 * MIB and request.limit_of == "control group"
+    assert 128 * MIB <= request.used < 192 * MIB
+
+
+@limited
+def test_its_own_handler_decides_how_it_ends(tmp_path: Path) -> None:
+    ran = run(tmp_path, [sys.executable, "-c", HANDLES + GROWS], 256 * MIB, "--stop-before-oom=100MiB")
+    assert ran.status == 3
+    assert ran.report.diagnoses[0].cause == "stopped-before-out-of-memory"
+
+
+@limited
+def test_the_program_below_a_shell_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "grows.py").write_text(HANDLES + GROWS)
+    script = f"{sys.executable} grows.py; echo it ended with $? >&2; exit 0"
+    ran = run(tmp_path, ["sh", "-c", f"cd {tmp_path}; {script}"], 256 * MIB, "--stop-before-oom=50%")
+    assert (ran.status, ran.report.crash.outcome.kind) == (0, "ok")
+    assert "it ended with 3" in ran.stderr
+
+
+@limited
+def test_a_program_that_does_not_listen_is_killed_by_the_kernel(tmp_path: Path) -> None:
+    deaf = "import time, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    ran = run(tmp_path, [sys.executable, "-c", deaf + GROWS], 256 * MIB, "--stop-before-oom=50%")
+    assert ran.status == -signal.SIGKILL
+    assert ran.stderr.count("asked the program to save and end") == 1
+    best = ran.report.diagnoses[0]
+    assert best.cause == "out-of-memory-kill" and any("faultlens sent SIGTERM" in each.fact for each in best.evidence)
+
+
+@limited
+def test_memory_that_is_taken_once_is_no_reason(tmp_path: Path) -> None:
+    once = "import time\nkept = bytearray(b'x') * (150 << 20); time.sleep(1)\n"
+    ran = run(tmp_path, [sys.executable, "-c", once], 256 * MIB, "--stop-before-oom")
+    assert (ran.status, ran.stderr, ran.report.crash.stop_request) == (0, "", None)
+
+
+@limited
+def test_a_training_is_saved(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    (tmp_path / "train.py").write_text(TRAINS)
+    ran = run(tmp_path, [sys.executable, tmp_path / "train.py", tmp_path / "model.keras"], GIB, "--stop-before-oom")
+    assert ran.status == -signal.SIGTERM, ran.stderr
+    found, _ = newest_whole(tmp_path / "model.keras")
+    assert found is not None and found.manifest is not None and found.manifest.training["step"] > 0
+    assert "stopped by faultlens before the" in ran.stderr
+
+
+# ---------------------------------------------------------------------------------------- the command line
+
+
+def test_the_value_may_be_left_out() -> None:
+    alone = ["run", "--stop-before-oom", "train.py", "--stop-before-oom"]
+    assert with_default(alone) == ["run", "--stop-before-oom=95%", "train.py", "--stop-before-oom"]
+    later = ["run", "--timeout", "5", "--stop-before-oom", "--", "x"]
+    assert with_default(later) == ["run", "--timeout", "5", "--stop-before-oom=95%", "--", "x"]
+    assert with_default(["show", "--stop-before-oom"]) == ["show", "--stop-before-oom"]
+
+
+@pytest.mark.parametrize("value", ["0%", "101%", "", "half", "x%", "-5%", "0", "nan%"])
+def test_bad_values_are_refused_in_one_sentence(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", f"--stop-before-oom={value}", "true"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"faultlens: --stop-before-oom={value} is neither a share of the limit nor a size")
