@@ -2,76 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from faultlens.forecasted import Advice, Forecast, Parts, Peak
-from faultlens.report.page import ALARM, OWN, QUIET, WARNING, Section, print_line, print_section, print_title, words
+from faultlens.report import page
+from faultlens.report.page import ALARM, OWN, QUIET, Section, fixed, print_section, words
 from faultlens.report.quantities import count, duration, size
 
-_STYLES = {"fits": "bold green", "does not fit": ALARM, "too close to tell": WARNING}
+_STYLES = {"fits": "bold green", "does not fit": ALARM, "too close to tell": page.WARNING}
+_SHORT = {"fits": "fits", "does not fit": "does not fit", "too close to tell": "too close"}
 _NAMES = ("weights", "gradients", "optimizer", "activations", "input pipeline", "runtime")
-_SHADES = ("█", "▓", "▒", "░", "▚", "·")
-_BAR = 40
-_COLUMN = 12
+_SHADES = "█▓▒░▚·"
+_BAR = 60
+_FIRST, _COLUMN = 15, 13
 
 
 def render(found: Forecast, console: Console, verbose: bool = False) -> None:
     verdict = found.training.verdict or ""
-    told = f"training with a batch of {found.batch:,} needs {_about(found.training)} of {size(found.bound.limit)}"
-    print_title(console, verdict, _STYLES.get(verdict, OWN), told, found.bound.what)
+    told = (
+        f"training with a batch of {found.batch:,} needs {size(found.training.peak)} ({_range(found.training)})"
+        f" of {size(found.bound.limit)}"
+    )
+    page.print_title(console, verdict, _STYLES.get(verdict, OWN), told, found.bound.what)
     print_section(console, Section("model", [words(_model(found))]))
-    print_section(console, Section("peaks", list(_peaks(found))))
-    print_section(console, Section("made of", list(_made_of(found.training))))
+    print_section(console, Section("memory", list(_table(found))))
+    print_section(console, Section("", list(_bar(found))))
     print_section(console, Section("largest", [_largest(found)]))
-    print_section(console, Section("to change", [line for each in found.advice for line in _advised(each)]))
+    print_section(console, Section("change", [line for each in found.advice for line in _advised(each)]))
     if verbose:
         print_section(console, Section("runs", [words(line) for line in _runs(found)]))
         print_section(console, Section("assumed", [words(each) for each in found.assumptions]))
     runs = count(len(found.points), "measured phase")
     closing = f"{runs} in {duration(found.seconds)}, of which imports took {duration(found.import_seconds)}."
-    print_line(console, Text())
-    print_line(console, words(closing if verbose else f"{closing} -v shows them.", QUIET))
+    page.print_line(console, Text())
+    page.print_line(console, words(closing if verbose else f"{closing} -v shows them.", QUIET))
 
 
-def _about(peak: Peak) -> str:
-    return f"{size(peak.peak)} ({size(peak.low)} to {size(peak.high)})"
+def _range(peak: Peak) -> str:
+    """ "533 to 682 MiB", "0.9 to 1.2 GiB"."""
+    low, high = size(peak.low), size(peak.high)
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(unit) else low} to {high}"
 
 
 def _model(found: Forecast) -> str:
     told = [found.model]
     told += [f"{count(found.parameters, 'parameter')}"] if found.parameters is not None else []
     told += [f"optimizer {found.optimizer}"] if found.optimizer else []
+    told += [f"saved as {found.saving.format}"] if found.saving else []
     told += [f"{name} {version}" for name, version in found.versions.items()]
     return ", ".join(told)
 
 
-def _peaks(found: Forecast) -> Iterator[Text]:
-    saving = found.saving.peak if found.saving else None
-    label = f"saving {found.saving.format}" if found.saving else "saving"
-    phases = {"training": found.training, "evaluation": found.evaluation, "inference": found.inference, label: saving}
-    room = max(map(len, phases)) + 2
-    for name, peak in phases.items():
-        if peak is None:
-            continue
-        yield Text.assemble(
-            words(name.ljust(room), QUIET),
-            words(size(peak.peak).rjust(9), OWN),
-            words(f"  {size(peak.low)} to {size(peak.high)}".ljust(28), QUIET),
-            words(peak.verdict or "", _STYLES.get(peak.verdict or "", "")),
-            words(f", {peak.how}", QUIET),
-        )
+def _table(found: Forecast) -> Iterator[Text]:
+    """Phases side by side, what they are made of below each other."""
+    saving = found.saving
+    phases = {
+        "training": found.training,
+        "evaluation": found.evaluation,
+        "inference": found.inference,
+        "saving": saving.peak if saving else None,
+    }
+    known = {name: peak for name, peak in phases.items() if peak is not None}
+    peaks = list(known.values())
+    yield _row("", [words(_cell(name), QUIET) for name in known])
+    for index, name in enumerate(_NAMES):
+        yield _row(name, [_amount(_sizes(peak.parts)[index]) for peak in peaks])
+    yield _row("together", [words(_cell(size(peak.peak)), OWN) for peak in peaks])
+    yield _row("at most", [words(_cell(size(peak.high))) for peak in peaks])
+    verdicts = [(_SHORT.get(peak.verdict or "", ""), _STYLES.get(peak.verdict or "", "")) for peak in peaks]
+    yield _row("", [words(_cell(text), style) for text, style in verdicts])
+    if any(peak.how != "measured" for peak in peaks):
+        yield _row("", [words(_cell(peak.how), QUIET) for peak in peaks])
 
 
-def _made_of(peak: Peak) -> Iterator[Text]:
-    sizes = _sizes(peak.parts)
-    whole = max(sum(sizes), 1)
-    room = max(map(len, _NAMES)) + 2
-    for name, part in zip(_NAMES, sizes, strict=True):
-        bar = "█" * round(_BAR * part / whole)
-        yield Text.assemble(words(name.ljust(room), QUIET), words(size(part).rjust(9)), f"  {bar}")
+def _row(name: str, cells: Sequence[Text]) -> Text:
+    return fixed(words(name.ljust(_FIRST), QUIET), *cells)
+
+
+def _amount(part: int) -> Text:
+    return words(_cell(size(part))) if part else words(_cell("–"), QUIET)
+
+
+def _cell(text: str) -> str:
+    return text.rjust(_COLUMN)
+
+
+def _bar(found: Forecast) -> Iterator[Text]:
+    """The training against its limit; each part in its own shade."""
+    sizes, limit = _sizes(found.training.parts), found.bound.limit
+    cell = max(sum(sizes), min(limit, 2 * sum(sizes)), 1) / _BAR
+    bar = "".join(shade * round(part / cell) for shade, part in zip(_SHADES, sizes, strict=True))
+    place = round(limit / cell)
+    legend = [f"{shade} {name}" for shade, name, part in zip(_SHADES, _NAMES, sizes, strict=True) if part >= cell / 2]
+    if place <= _BAR:
+        bar = f"{bar[:place].ljust(place)}│{bar[place:]}"
+        legend.append("│ limit")
+    yield fixed(words(bar))
+    yield words("  ".join(legend), QUIET)
 
 
 def _sizes(parts: Parts) -> tuple[int, ...]:
@@ -82,16 +113,17 @@ def _sizes(parts: Parts) -> tuple[int, ...]:
 
 def _largest(found: Forecast) -> Text:
     if found.largest_batch is None:
-        return words("no batch size fits", ALARM)
+        return words(f"no batch size fits {size(found.bound.limit)}", ALARM)
     told = f"a batch of {found.largest_batch:,} is the largest that fits {size(found.bound.limit)}"
-    measured = any(point.batch >= found.largest_batch and point.phase == "training" for point in found.points)
-    return words(told if measured else f"{told}; not tried: forecast it again with --batch {found.largest_batch}")
+    tried = any(point.batch >= found.largest_batch and point.phase == "training" for point in found.points)
+    return words(told if tried else f"{told}, but was not tried: forecast it with --batch {found.largest_batch}")
 
 
 def _advised(each: Advice) -> Iterator[Text]:
-    fits = words("  fits then", _STYLES["fits"]) if each.fits else Text()
-    yield Text.assemble(words(f"−{size(each.gain)}".ljust(_COLUMN)), words(each.title, OWN), fits)
-    yield Text.assemble(" " * _COLUMN, words(f"{each.detail} ({each.how})", QUIET))
+    gain = f"−{size(each.gain)}".ljust(_COLUMN - 2)
+    fits = words(", then it fits", _STYLES["fits"]) if each.fits else Text()
+    yield Text.assemble(words(gain), words(each.title, OWN), fits)
+    yield Text.assemble(" " * len(gain), words(f"{each.how}: {each.detail}", QUIET))
 
 
 def _runs(found: Forecast) -> Iterator[str]:
