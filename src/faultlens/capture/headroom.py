@@ -5,7 +5,7 @@ A forecast is made only where it is as good as certain:
 - the growth is one that `capture/growth.py` calls steady, with every step of a loop that is known;
 - in the first epoch `Dataset.cache` and the like grow with every step too, and stop when it is over: until then only
   what will not even fit into this epoch counts, and after it only what happened since;
-- a program that will have made all its steps before is not told of;
+- a program that will have made all its steps before is not told of, nor a growth that slows down and will have ended;
 - nothing is foretold for longer than three times the time in which the growth was watched."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from faultlens.capture.growth import trends
+from faultlens.capture.growth import Trend, trends, value_of
 from faultlens.capture.progress import Loop
 from faultlens.crash import Sample
 from faultlens.environment.cgroup import Room
@@ -72,8 +72,19 @@ def forecast(samples: Sequence[Sample], room: Room, loop: Loop) -> Forecast | No
         return None
     found = Forecast(room, loop, per_step, per_second)
     watched = min(trend.seconds for trend in growing)
-    ends_before = found.steps_left >= steps_to_go(loop)
+    ends_before = (
+        found.steps_left >= steps_to_go(loop) or sum(_still_to_come(each, samples) for each in growing) < room.left
+    )
     return None if ends_before or found.seconds_left > FARTHEST * watched else found
+
+
+def _still_to_come(trend: Trend, samples: Sequence[Sample]) -> float:
+    """How much more there will be in all if it goes on to slow down as it did; without end if it did not."""
+    middle, width = (trend.first.at + trend.last.at) / 2, trend.last.at - trend.first.at
+    near = [sample for sample in samples if 0 <= (sample.steps or 0) - middle <= width / 10]
+    halfway = min((value for sample in near if (value := value_of(trend.what, sample)) is not None), default=0)
+    before, after = halfway - trend.first.value, trend.last.value - halfway
+    return after * after / (before - after) if before > after else math.inf
 
 
 def steps_to_go(loop: Loop) -> float:
