@@ -28,7 +28,7 @@ from faultlens.clues.leaks import end_foretold, told
 from faultlens.crash import Growth, GrowthKind, Sample
 
 CLOSEST_S = 1.0  # between two looks at the timeline
-LATER = 1.1  # times the time that has passed
+LATER, LATEST_S = 0.1, 60.0  # share of the time that has passed, at most so long
 ANSWER_S = 4.0  # for which an answer from inside is waited
 ANSWER_EVERY_S = 0.2
 GOES_ON_S, GOES_ON_STEPS = 2.0, 30  # between the two looks at the program
@@ -99,7 +99,7 @@ class Leaks:
 
     def _step(self, elapsed: float) -> float:
         """Returns the seconds until the next one."""
-        usual = max(CLOSEST_S, elapsed * (LATER - 1))
+        usual = min(max(CLOSEST_S, elapsed * LATER), LATEST_S)
         if not self._timeline.samples:
             return CLOSEST_S
         if self._asked is not None:

@@ -9,6 +9,8 @@ from itertools import islice
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .owners import is_a
+
 SAMPLED = 8
 MAX_VISITED = 400
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, FrameType)  # not an item's own
@@ -37,9 +39,9 @@ def described(dtype: Any, shape: Any) -> str:
 
 
 def _last(container: Any) -> list[Any]:
-    if isinstance(container, dict):
+    if is_a(container, dict):
         return list(islice(reversed(container.values()), SAMPLED))
-    if isinstance(container, (list, deque)):
+    if is_a(container, (list, deque)):
         return list(islice(reversed(container), SAMPLED))
     return list(islice(container, SAMPLED))
 
@@ -65,7 +67,7 @@ def _size(items: list[Any]) -> int:
         else:
             followed = gc.get_referents(thing) if type(thing).__name__ != "EagerTensor" else []
         for other in followed:
-            if id(other) not in seen and not isinstance(other, _SHARED):
+            if id(other) not in seen and not is_a(other, _SHARED):
                 seen.add(id(other))
                 waiting.append(other)
     return total

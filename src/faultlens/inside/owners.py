@@ -29,7 +29,7 @@ class Owners:
         self._named: dict[int, Owner] = {}
         self.untracked: list[Any] = []
         for name, value, owner in (*_globals(), *_locals()):
-            if isinstance(value, CONTAINERS) and id(value) not in self._named:
+            if is_a(value, CONTAINERS) and id(value) not in self._named:
                 self._named[id(value)] = f"`{name}` ({owner[0]})", owner[1]
                 if is_untracked(value):
                     self.untracked.append(value)
@@ -47,7 +47,7 @@ class Owners:
                     return found
         if depth < MAX_DEPTH:
             for other in referrers:
-                outer = self.of(other, depth + 1) if isinstance(other, (*CONTAINERS, tuple)) else None
+                outer = self.of(other, depth + 1) if is_a(other, (*CONTAINERS, tuple)) else None
                 if outer:
                     return f"an item of {outer[0]}", outer[1]
         return None
@@ -60,16 +60,20 @@ class Owners:
         return (f"`{name}` (global of {os.path.basename(file) if is_own(file) else module})", file) if name else None
 
     def _as_attribute(self, other: Any, thing: Any) -> Owner | None:
+        """Of an object or a class; the name is told where it is known, which it is not with __slots__."""
+        names: Any = None
         if type(other) is dict:
-            holders = [each for each in gc.get_referrers(other) if getattr(each, "__dict__", None) is other]
-            other = holders[0] if holders else None
-        if other is None or isinstance(other, (*CONTAINERS, tuple, FrameType, CellType, ModuleType, FunctionType)):
+            names = other
+            other = next((each for each in gc.get_referrers(other) if _has_names(each, names)), None)
+        if other is None or is_a(other, (*CONTAINERS, tuple, FrameType, CellType, ModuleType, FunctionType)):
             return None
-        attributes = gc.get_referents(other)
-        names = next((each for each in attributes if type(each) is dict and _key_of(each, thing)), None)
-        name = _key_of(names if names is not None else getattr(other, "__dict__", {}), thing)
-        kind = other if isinstance(other, type) else type(other)
-        whose = f"class {kind.__name__}" if isinstance(other, type) else f"a {kind.__name__} object"
+        if names is None:
+            names = _names_of(other) or {}
+        name = _key_of(names, thing)
+        kind = other if is_a(other, type) else type(other)
+        if name is None and not is_own_class(kind):
+            return None
+        whose = f"class {kind.__name__}" if is_a(other, type) else f"a {kind.__name__} object"
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         return (f"`.{name}` of {whose}" if name else f"an attribute of {whose}"), file
 
@@ -86,6 +90,11 @@ class Owners:
         return None
 
 
+def is_a(thing: Any, kinds: Any) -> bool:
+    """As isinstance(), which runs code of objects that stand in for others."""
+    return issubclass(type(thing), kinds)
+
+
 def is_untracked(thing: Any) -> bool:
     """A dictionary that the garbage collector does not know of: nothing in it could form a cycle."""
     return type(thing) is dict and not gc.is_tracked(thing)
@@ -93,19 +102,20 @@ def is_untracked(thing: Any) -> bool:
 
 def is_own_class(kind: type) -> bool:
     """Of the user's."""
-    module = sys.modules.get(kind.__module__) if isinstance(kind.__module__, str) else None
-    if not isinstance(module, ModuleType):
+    name = type.__getattribute__(kind, "__module__")
+    module = sys.modules.get(name) if type(name) is str else None
+    if module is None or not is_a(module, ModuleType):
         return False
     file = object.__getattribute__(module, "__dict__").get("__file__")
-    return kind.__module__ == "__main__" or (isinstance(file, str) and is_own(file))
+    return name == "__main__" or (type(file) is str and is_own(file))
 
 
 def _modules() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType):
+        if is_a(module, ModuleType):
             names = object.__getattribute__(module, "__dict__")  # some modules load themselves when asked for more
             file = names.get("__file__")
-            yield name, file if isinstance(file, str) else "", names
+            yield name, file if type(file) is str else "", names
 
 
 def _globals() -> Iterator[tuple[str, Any, Owner]]:
@@ -138,6 +148,20 @@ def _values(frame: FrameType) -> list[tuple[str, Any]]:
     if type(names) is dict and sys.getrefcount(names) <= 3:
         names.clear()
     return values
+
+
+def _has_names(thing: Any, names: dict[str, Any]) -> bool:
+    """Whether the dictionary holds the attributes of this object or class."""
+    if is_a(thing, type):
+        return any(each is names for each in gc.get_referents(thing))
+    return _names_of(thing) is names
+
+
+def _names_of(thing: Any) -> Any:
+    try:
+        return object.__getattribute__(thing, "__dict__")
+    except Exception:
+        return None
 
 
 def _key_of(names: Any, value: Any) -> str | None:
