@@ -6,7 +6,8 @@ steps each; of every window the lowest value counts, so that garbage, saves and 
 It grows if
 
 - the lowest value rose from every window to the next, none of the five rises being less than a third or more than
-  three times the usual one: steps up that happen once, and growth that slows down, are no leaks;
+  three times the usual one: steps up that happen once are no leaks;
+- the last two rises are at least 0.7 of the first two: what slows down (pools, fragments) comes to an end;
 - it rose by more than a healthy program was seen to (LEAST), in all and with every step;
 - the span has 45 steps and three seconds at least.
 
@@ -27,6 +28,7 @@ WINDOWS = 6
 LEAST_STEPS = 45
 LEAST_SECONDS = 3.0
 LEAST_SECONDS_WITHOUT_STEPS = 30.0
+SLOWING = 0.7
 STEADY = 3.0  # no rise is so many times smaller, or larger, than the usual one
 
 # In all, and with every step.
@@ -115,6 +117,8 @@ def _steady(what: GrowthKind, points: Sequence[Point], by_steps: bool) -> Trend 
     rises = [later.value - earlier.value for earlier, later in pairwise(lowest)]
     usual = median(rises) if len(rises) == WINDOWS - 1 else 0
     if usual <= 0 or min(rises) * STEADY < usual or max(rises) > usual * STEADY:
+        return None
+    if sum(rises[-2:]) < SLOWING * sum(rises[:2]):
         return None
     in_all, per_step = LEAST[what]
     slope = _slope(lowest)
