@@ -19,6 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.brink import StopAt
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
+from faultlens.capture.gpu_memory import gpu_memory_of
 from faultlens.capture.leaks import Leaks
 from faultlens.capture.output_tail import OutputTail
 from faultlens.capture.progress import Loop, read_loop
@@ -126,7 +127,7 @@ class _Supervisor:
         self.started = time.monotonic()
         self.started_at = time.time()
         self.pid = launch.start(command, environment, mask, attach)
-        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop)
+        self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop, gpu_memory_of(self.pid))
         self.watch = Watch(self.timeline, self._loop, self.options.stop_at, self.tell)
         self.leaks = Leaks(self.timeline, self.area, self._loop, self.tell, self.watch.take_over)
         if self.area is not None:
