@@ -38,6 +38,7 @@ import threads
 import throws
 import tracing
 import training
+import watch
 import workers
 from measure import HERE, PROGRAMS, Bench, Table
 
@@ -53,6 +54,7 @@ BENCHMARKS = {
     "death": death.run,
     "core": core_file.run,
     "supervisor": supervisor.run,
+    "watch": watch.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,
     "needs": needs.run,

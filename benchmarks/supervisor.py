@@ -43,9 +43,9 @@ def _beside_idle(bench: Bench, way: str) -> tuple[dict[str, float], float]:
     ) as process:
         assert process.stdout
         process.stdout.readline()  # TensorFlow has been imported
-        before = _cpu_seconds(process.pid)
+        before = cpu_seconds(process.pid)
         time.sleep(seconds)
-        share = (_cpu_seconds(process.pid) - before) / seconds
+        share = (cpu_seconds(process.pid) - before) / seconds
         memory = {"peak": status_kib(process.pid, "VmHWM"), "pss": pss_kib(process.pid)}
     return {name: (kib or 0) * 1024 / 1e6 for name, kib in memory.items()}, share
 
@@ -64,7 +64,7 @@ def _peak_at_death(bench: Bench, way: str) -> float:
     return peak * 1024 / 1e6
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """All threads; the first number of schedstat is nanoseconds on a CPU."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():

@@ -129,14 +129,13 @@ def test_what_is_taken_once_or_comes_and_goes_is_no_climb() -> None:
 
 
 def test_it_looks_more_often_when_it_is_near() -> None:
-    brink = Brink(StopAt(share=0.95))
-    usual = brink.interval
+    brink = Brink(SHARE)
     for number in range(5):
         brink.reached(number / 10, room(GIB), 1)
-    assert brink.interval == usual
+    usual = brink.interval
     for number in range(5, 10):
-        brink.reached(number / 10, room(6.7 * GIB), 1)
+        brink.reached(number / 10, room(7 * GIB), 1)
     near = brink.interval
     for number in range(10, 15):
-        brink.reached(number / 10, room(6.7 * GIB + number * MIB), 1)
+        brink.reached(number / 10, room(7 * GIB + number * MIB), 1)
     assert brink.interval < near < usual

@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 from faultlens.environment.cgroup import Room
 from faultlens.errors import FaultlensError
-from faultlens.sizes import MIB, from_words
+from faultlens.sizes import GIB, MIB, from_words
 
 SAVE_NEEDS = 64 * MIB  # what a save takes besides the model
 STEPS_AHEAD = 2
 SECONDS_AHEAD = 0.06
 RISES = 3
-# Seconds between two looks: usually, near the limit, and near it while memory rises.
-USUAL_S, NEAR_S, RISING_S = 0.1, 0.05, 0.02
-NEAR = 0.8
+# Seconds between two looks: at most; at least; and at least while memory rises. In between, what a program needs that
+# takes memory faster than any was seen to.
+LONGEST_S, SHORTEST_S, RISING_S = 0.5, 0.05, 0.02
+SPEED = 16 * GIB  # a second
 
 
 class StopAt(NamedTuple):
@@ -53,21 +54,19 @@ class Brink:
     def __init__(self, stop_at: StopAt) -> None:
         self._stop_at = stop_at
         self._by_time, self._by_step = Climb(), Climb()
-        self._near = False
+        self._left = 0.0
 
     @property
     def interval(self) -> float:
-        if not self._near:
-            return USUAL_S
-        return RISING_S if self._by_time.slope > 0 else NEAR_S
+        shortest = RISING_S if self._by_time.slope > 0 else SHORTEST_S
+        return min(max(self._left / SPEED, shortest), LONGEST_S)
 
     def reached(self, seconds: float, room: Room, steps: int | None) -> bool:
         threshold = self._stop_at.threshold(room.limit)
         self._by_time.take(seconds, room.used)
         if steps is not None:
             self._by_step.take(steps, room.used)
-        soon = room.used + self._by_time.slope * USUAL_S
-        self._near = soon >= NEAR * min(threshold, room.limit)
+        self._left = min(threshold, room.limit) - room.used
         ahead = max(self._by_time.slope * SECONDS_AHEAD, self._by_step.slope * STEPS_AHEAD)
         return room.used >= threshold or room.left < SAVE_NEEDS + ahead
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +75,7 @@ class Cgroup:
         self.version = version
         self.memory = memory
         self.pids = pids
+        self._memory_levels = tuple(_upwards(memory))  # read many times a second, where memory is watched
 
     def state(self) -> CgroupState:
         read = _read_v1 if self.version == 1 else _read_v2
@@ -87,7 +88,7 @@ class Cgroup:
 
     def memory_room(self) -> Room | None:
         """Where least is left up the tree; what the kernel can drop or swap out does not count as used."""
-        rooms = _memory_rooms(self.memory, V1 if self.version == 1 else V2)
+        rooms = _memory_rooms(self._memory_levels, V1 if self.version == 1 else V2)
         return min(rooms, key=lambda room: room.left, default=None)
 
     def task_room(self) -> Room | None:
@@ -100,8 +101,8 @@ class Cgroup:
         return min(rooms, key=lambda room: room.left, default=None)
 
 
-def _memory_rooms(folder: Path | None, names: MemoryFiles) -> Iterator[Room]:
-    for level in _upwards(folder):
+def _memory_rooms(levels: Iterable[Path], names: MemoryFiles) -> Iterator[Room]:
+    for level in levels:
         limit = _limit(level / names.limit)
         if limit is None:
             continue

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from faultlens.environment.cgroup import Cgroup, Room
-from faultlens.environment.machine import kilobytes
-from faultlens.environment.procfs import read_fields
+from faultlens.environment.procfs import read_text
 
 MACHINE = "/proc/meminfo"
+_WANTED = re.compile(r"^(MemTotal|MemAvailable|SwapFree): +(\d+) kB", re.M)
 
 
 def tightest_room(group: Cgroup | None) -> Room | None:
@@ -17,8 +19,8 @@ def tightest_room(group: Cgroup | None) -> Room | None:
 
 
 def _machine_room() -> Room | None:
-    memory = read_fields(MACHINE, ":")
-    total, available = kilobytes(memory.get("MemTotal")), kilobytes(memory.get("MemAvailable"))
-    if total is None or available is None:
+    memory = {name: int(number) << 10 for name, number in _WANTED.findall(read_text(MACHINE) or "")}
+    if "MemTotal" not in memory or "MemAvailable" not in memory:
         return None
-    return Room(limit=total + (kilobytes(memory.get("SwapFree")) or 0), used=total - available, where=MACHINE)
+    total = memory["MemTotal"]
+    return Room(limit=total + memory.get("SwapFree", 0), used=total - memory["MemAvailable"], where=MACHINE)
