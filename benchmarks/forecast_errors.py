@@ -59,7 +59,7 @@ def _case(model: str, batch: int, truth: dict[str, Any], rivals: dict[str, Any],
         said["XLA"] = rivals["base"] + rivals["xla"]
     high, low = dict(said), None
     if "error" not in forecast and forecast:
-        training = forecast["forecast"]["training"]
+        training = forecast["training"]
         said["forecast"], high["forecast"], low = training["peak"], training["high"], training["low"]
     return Case(model, batch, truth["peak"], truth["step_s"], said, high, low, forecast.get("wall_s"))
 
