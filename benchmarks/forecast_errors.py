@@ -11,15 +11,14 @@ from measure import Table
 LIMITS = (0.8, 0.9, 0.95, 1.05, 1.1, 1.25)  # times the truth
 MEDIAN, TAIL, RIGHT = 0.05, 0.15, 0.95  # the targets
 MB = 1e6
-HEADER = (
-    "model", "batch", "truth, MB", "forecast, MB", "error", "stated, MB", "analytic", "XLA", "s a step",
-    "forecast, steps",
-)  # fmt: skip
+STEPS = "20"  # after so many the truth is read
+HEADER = ("model", "batch", "truth, MB", "forecast, MB", "error", "stated, MB", "analytic", "XLA", "steps' worth")
 TEXT = """\
-Peak of the anonymous memory of a plain program that trains a Keras model for 30 steps, against what was said before:
+Peak of the anonymous memory of a plain program that trains a Keras model for 20 steps, against what was said before:
 `faultlens forecast`; the usual analytic sum (weights, gradients, optimizer, outputs of all layers); the buffer
 assignment of XLA for the same step. Both of these on top of what a process has that only imported TensorFlow.
-"Fits" is asked for limits of {limits} times the truth; unsafe is a wrong "fits".
+Whether it fits is asked for limits of {limits} times the truth; a wrong "fits" is unsafe, "too close to tell" is no
+verdict. The last column is the time of the forecast without imports, in steps of the same size in the same run.
 
 {summaries}"""
 
@@ -30,11 +29,10 @@ class Case(NamedTuple):
     model: str
     batch: int
     truth: int
-    step_s: float
     said: dict[str, int]  # the peak, by who said it
-    high: dict[str, int]  # what has to fit
-    low: int | None = None
-    seconds: float | None = None  # that the forecast took
+    low: dict[str, int]  # … and between which it is to be
+    high: dict[str, int]
+    steps: float | None = None  # that could have been made while it was forecast
 
     def error(self, who: str) -> float | None:
         return self.said[who] / self.truth - 1 if who in self.said else None
@@ -57,11 +55,17 @@ def _case(model: str, batch: int, truth: dict[str, Any], rivals: dict[str, Any],
         said["analytic"] = rivals["base"] + sum(rivals["analytic"].values())
     if rivals.get("xla"):
         said["XLA"] = rivals["base"] + rivals["xla"]
-    high, low = dict(said), None
-    if "error" not in forecast and forecast:
+    low, high, steps = dict(said), dict(said), None
+    if "training" in forecast:
         training = forecast["training"]
-        said["forecast"], high["forecast"], low = training["peak"], training["high"], training["low"]
-    return Case(model, batch, truth["peak"], truth["step_s"], said, high, low, forecast.get("wall_s"))
+        said["forecast"], high["forecast"], low["forecast"] = (training[each] for each in ("peak", "high", "low"))
+        pace = [
+            each["seconds_per_step"]
+            for each in forecast["points"]
+            if each["batch"] == batch and each["phase"] == "training"
+        ]
+        steps = (forecast["seconds"] - forecast["import_seconds"]) / pace[0] if pace else None
+    return Case(model, batch, truth["peak_by_step"][STEPS], said, low, high, steps)
 
 
 def table(results: dict[str, dict[str, Any]]) -> Table:
@@ -85,11 +89,10 @@ def _row(case: Case) -> list[str]:
         f"{case.truth / MB:.0f}",
         f"{forecast / MB:.0f}" if forecast else "",
         _percent(case.error("forecast")),
-        f"{(case.low or 0) / MB:.0f} … {case.high['forecast'] / MB:.0f}" if forecast else "",
+        f"{case.low['forecast'] / MB:.0f} … {case.high['forecast'] / MB:.0f}" if forecast else "",
         _percent(case.error("analytic")),
         _percent(case.error("XLA")),
-        f"{case.step_s:.2f}",
-        f"{case.seconds / case.step_s:.0f}" if case.seconds else "",
+        f"{case.steps:.0f}" if case.steps else "",
     ]
 
 
@@ -98,27 +101,39 @@ def summary(who: str, measured: Sequence[Case]) -> str:
     if not errors:
         return f"{who}: said nothing"
     sizes = sorted(abs(error) for error in errors)
-    right, unsafe, asked = verdicts(who, measured)
-    within = "" if who != "forecast" else f", truth within what was stated {_inside(measured):.0%}"
+    told = verdicts(who, measured)
+    decided = told.right + len(told.unsafe) + told.careful
+    within = f"; the truth is within what was stated in {_inside(measured):.0%}" if who == "forecast" else ""
     return (
         f"{who}: {len(errors)} of {len(measured)} said; error median {statistics.median(sizes):.1%}, 95th percentile "
-        f"{percentile(sizes, 0.95):.1%}, worst {sizes[-1]:.1%}, too low {sum(e < 0 for e in errors)} times, mean "
-        f"{statistics.mean(errors):+.1%}; verdicts right {right / asked:.1%}, unsafe {len(unsafe)} of {asked}"
-        + within
-        + (f" ({', '.join(unsafe[:12])})" if unsafe and who == "forecast" else "")
+        f"{percentile(sizes, 0.95):.1%}, worst {sizes[-1]:.1%}, mean {statistics.mean(errors):+.1%}{within}; verdicts "
+        f"right {told.right} of {decided} ({told.right / max(decided, 1):.1%}), wrong and unsafe {len(told.unsafe)}, "
+        f"wrong and safe {told.careful}, too close to tell {told.open}"
+        + (f" (unsafe: {', '.join(told.unsafe[:12])})" if told.unsafe and who == "forecast" else "")
     )
 
 
-def verdicts(who: str, measured: Iterable[Case]) -> tuple[int, list[str], int]:
-    """How many were right, which were wrong on the unsafe side, and how many were asked."""
-    right, unsafe, asked = 0, [], 0
+class Verdicts(NamedTuple):
+    right: int
+    unsafe: list[str]  # said to fit, and does not
+    careful: int  # said not to fit, and does
+    open: int  # too close to tell
+
+
+def verdicts(who: str, measured: Iterable[Case]) -> Verdicts:
+    right, unsafe, careful, undecided = 0, [], 0, 0
     for case in measured:
-        for limit in LIMITS:
-            if who in case.high:
-                fits = case.high[who] <= limit * case.truth
-                asked, right = asked + 1, right + (fits == (limit >= 1))
-                unsafe += [f"{case.model} {case.batch} at {limit:g}"] if fits and limit < 1 else []
-    return right, unsafe, asked
+        for limit in LIMITS if who in case.high else ():
+            room = limit * case.truth
+            if case.high[who] <= room:
+                right, unsafe = (
+                    (right + 1, unsafe) if limit >= 1 else (right, [*unsafe, f"{case.model} {case.batch} at {limit:g}"])
+                )
+            elif case.low[who] > room:
+                right, careful = (right + 1, careful) if limit < 1 else (right, careful + 1)
+            else:
+                undecided += 1
+    return Verdicts(right, unsafe, careful, undecided)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -127,8 +142,8 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def _inside(measured: Iterable[Case]) -> float:
-    stated = [case for case in measured if case.low is not None]
-    return statistics.mean(case.low <= case.truth <= case.high["forecast"] for case in stated if case.low is not None)
+    stated = [case for case in measured if "forecast" in case.low]
+    return statistics.mean(case.low["forecast"] <= case.truth <= case.high["forecast"] for case in stated)
 
 
 def _percent(value: float | None) -> str:

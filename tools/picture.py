@@ -1,4 +1,4 @@
-"""Draws a report, a check-up or a scan as a terminal shows it: `python tools/picture.py JSON OUT.svg`."""
+"""Draws a report, a check-up, a scan or a forecast as a terminal shows it: `python tools/picture.py JSON OUT.svg`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rich.terminal_theme import TerminalTheme
 
 from faultlens import reportfile
 from faultlens.finding import Checkup
-from faultlens.report import checkup, scanned, terminal
+from faultlens.forecasted import Forecast
+from faultlens.report import checkup, forecast, scanned, terminal
 from faultlens.reporting import renewed
 from faultlens.scanned import Scan
 
@@ -43,6 +44,8 @@ def main() -> None:
         checkup.render(msgspec.json.decode(data, type=Checkup), console=console, verbose=options.verbose)
     elif b'"flaws"' in data:
         scanned.render(msgspec.json.decode(data, type=Scan), console=console, verbose=options.verbose)
+    elif b'"largest_batch"' in data:
+        forecast.render(msgspec.json.decode(data, type=Forecast), console=console, verbose=options.verbose)
     else:
         report = renewed(reportfile.read(options.report))
         terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
