@@ -24,6 +24,7 @@ import death
 import decode
 import diagnosis
 import forecast
+import forecast_rule
 import images
 import kernels
 import losses
@@ -70,6 +71,7 @@ BENCHMARKS = {
     "workers": workers.run,
     "petabyte": petabyte.run,
     "forecast": forecast.run,
+    "forecast-rule": forecast_rule.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
