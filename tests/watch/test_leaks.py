@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,9 @@ import pytest
 from memory_limit import can_be_limited, join, memory_group
 
 from faultlens import reportfile
+from faultlens.capture.agent.area import SharedArea
+from faultlens.capture.holders import Inside, read_answer
+from faultlens.capture.launch import agent_environment
 from faultlens.crash import Growth, GrowthKind
 from faultlens.diagnosis import Diagnosis
 from faultlens.sizes import MIB
@@ -154,3 +158,42 @@ def test_a_healthy_program_raises_no_alarm(healthy: dict[str, Run], kind: str) -
     assert run.status == 0
     assert not run.growth
     assert "faultlens:" not in run.said
+
+
+# ------------------------------------------------------------------------------- without TensorFlow
+
+PLAIN = """
+import sys, time
+class Loader:
+    def __init__(self): self.batches = []
+loader = Loader()
+for number in range(100_000):
+    loader.batches.append(bytes(10_000))
+    print(number, flush=True)
+    time.sleep(0.002)
+"""
+
+
+def test_a_program_without_tensorflow_answers_too() -> None:
+    area = SharedArea()
+    environment = agent_environment(dict(os.environ), area.path, follow_children=True)
+    with subprocess.Popen([sys.executable, "-c", PLAIN], env=environment, stdout=subprocess.DEVNULL) as program:
+        try:
+            answers = [_asked(area, program.pid) for _ in range(2)]
+        finally:
+            program.kill()
+    area.close()
+    (grown,) = answers[1].grown
+    assert (grown.type, grown.owner, grown.items) == ("list", "`.batches` of a Loader object", "bytes")
+
+
+def _asked(area: SharedArea, pid: int) -> Inside:
+    time.sleep(1.0)
+    start, deadline = area.notes_size(), time.monotonic() + 30
+    area.ask_to_look(pid)
+    while time.monotonic() < deadline:
+        lines = area.notes_since(start).splitlines()
+        if found := [answer for line in lines if (answer := read_answer(line, pid))]:
+            return found[0]
+        time.sleep(0.05)
+    raise TimeoutError("it did not answer")
