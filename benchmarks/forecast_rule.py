@@ -25,8 +25,8 @@ HEADER = (
 )
 TEXT = f"""\
 Eight models, none of which is in the table above, at a quarter, a half and the whole of a batch: the peak after 1, 3,
-10 and {HORIZON} steps, and the error of the forecast against the last. As shipped: {MANY_STEPS} steps with a quarter and
-{FEW_STEPS} with the whole batch. From smaller ones: a quarter and a half, as if there were no room for more."""
+10 and {HORIZON} steps, and the error of the forecast against the last. As shipped: {MANY_STEPS} steps with a quarter
+and {FEW_STEPS} with the whole batch. From smaller ones: a quarter and a half, as if there were no room for more."""
 
 
 def run(bench: Bench) -> Table:
