@@ -152,7 +152,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             return
         self._since_save += taken
         if self._is_asked_to_end():
-            self._save(self._epoch, logs or {}, background=False)
+            self._save(self._epoch, logs or {}, background=False, last=True)
             self._end_if_asked()
         elif isinstance(self.save_freq, int) and self._since_save >= self.save_freq:
             self._since_save = 0
@@ -165,7 +165,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
             self._epoch, self._step = epoch + 1, 0
         if self._is_asked_to_end():
             complete = {name: value for name, value in (logs or {}).items() if not name.startswith("val_")}
-            self._save(epoch, complete, background=False)
+            self._save(epoch, complete, background=False, last=True)
             self._end_if_asked()
         elif self.save_freq == "epoch" and not self._is_over():
             self._save_if_wanted(epoch, logs or {})

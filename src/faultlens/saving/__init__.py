@@ -31,6 +31,7 @@ def save(
     strict: bool = True,
     check_values: bool = False,
     training: Mapping[str, Any] | None = None,
+    last: bool = False,
 ) -> Generation | PendingSave:
     """Save a model, a `tf.train.Checkpoint`, a `tf.Module` or a dict of variables, so that nothing can be lost by it.
 
@@ -41,9 +42,10 @@ def save(
 
     `background` does all this in a forked process, and returns a PendingSave at once. `strict` refuses models that
     could not be rebuilt from the file; `check_values` also those with NaN or infinite values. `training` is any JSON
-    that `restore_latest` shall give back."""
+    that `restore_latest` shall give back. `last`: the program is about to end, so it is tried even where memory may not
+    do."""
     wanted = request(
-        subject, path, format=format, keep=keep, strict=strict, check_values=check_values, training=training
+        subject, path, format=format, keep=keep, strict=strict, check_values=check_values, training=training, last=last
     )
     if background:
         return in_background(wanted, time_limit)

@@ -16,7 +16,7 @@ from faultlens.saving.formats.base import Format
 from faultlens.sizes import in_words
 
 
-def check_room(path: Path, form: Format) -> None:
+def check_room(path: Path, form: Format, of_memory: bool = True) -> None:
     """Raises SaveError before a byte is written."""
     _check_name(path, form)
     size, folder = form.size(), look_at(nearest(path.parent))
@@ -37,7 +37,8 @@ def check_room(path: Path, form: Format) -> None:
     if limit != resource.RLIM_INFINITY and limit < size:
         raise SaveError(f"{path} was not saved: files may have {in_words(limit)} (ulimit -f), it needs about"
                         f" {in_words(size)}.", "Raise the limit.")  # fmt: skip
-    _check_memory(path, form)
+    if of_memory:
+        _check_memory(path, form)
 
 
 def _check_name(path: Path, form: Format) -> None:

@@ -39,23 +39,24 @@ class Request:
     strict: bool
     check_values: bool
     training: Mapping[str, Any]
+    last: bool = False  # the program is about to end
 
 
 def request(
     subject: Any, path: str | os.PathLike[str], *, format: str | None, keep: int, strict: bool, check_values: bool,
-    training: Mapping[str, Any] | None,
+    training: Mapping[str, Any] | None, last: bool = False,
 ) -> Request:  # fmt: skip
     if keep < 1:
         raise SaveError(f"{keep} generations cannot be kept.", "keep=1 keeps the current one alone.")
     place = own_target(path)
     form = format_for(subject, place, format)
-    return Request(form, place, form.target(place), keep, strict, check_values, dict(training or {}))
+    return Request(form, place, form.target(place), keep, strict, check_values, dict(training or {}), last)
 
 
 def perform(wanted: Request) -> Generation:
     """The whole of it, in this process. What was saved before stays as it was until the new save is complete."""
     _check_model(wanted)
-    check_room(wanted.path, wanted.form)
+    check_room(wanted.path, wanted.form, of_memory=not wanted.last)
     try:
         with _marked(wanted.path), wanted.target.locked(WAIT):
             wanted.target.clean()
