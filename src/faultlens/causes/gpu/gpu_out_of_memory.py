@@ -5,6 +5,7 @@ import re
 from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
 from faultlens.clues.gpu import gpu_error, pins_memory
+from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 
 _SAID = re.compile(
     r"CUDA out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
@@ -26,7 +27,8 @@ class GpuOutOfMemory(Cause):
     GPU memory.
 
     ## How to prove it
-    `nvidia-smi` shows memory per process; the message says how much was free.
+    `nvidia-smi` shows memory per process; the message says how much was free. faultlens records how the memory of
+    the GPU grew, and what grew with it: a leak.
 
     ## How to fix it
     A smaller batch, mixed precision, gradient accumulation or checkpointing; `set_memory_growth` when several
@@ -42,6 +44,7 @@ class GpuOutOfMemory(Cause):
         if error is None or pins_memory(case) or _ON_CPU.search(error.text):
             return None
         ended = case.crash.outcome.kind == "exception"
+        growth = growth_of(case.crash, "GPU memory")
         return Finding(
             strength=PROVEN if ended else LIKELY,
             title="the memory of the GPU was used up",
@@ -51,9 +54,11 @@ class GpuOutOfMemory(Cause):
                 ("it ended with an exception: the kernel's OOM killer was not involved", "wait status")
                 if ended
                 else None,
+                *evidence_of(growth),
                 *case.fault_evidence[:1],
             ),
             fixes=(
+                *fixes_of(growth),
                 consider("use a smaller batch or model", "or mixed precision, gradient accumulation, checkpointing"),
                 safe("look who else uses the GPU", "nvidia-smi lists the memory of every process"),
             ),
