@@ -18,6 +18,7 @@ GPUS = {
     "T4": 15_360, "P100": 16_280, "V100": 16_160, "V100-32GB": 32_510, "L4": 23_034, "A10": 23_028, "L40S": 46_068,
     "A100": 40_960, "A100-80GB": 81_920, "H100": 81_559, "H200": 143_771, "RTX3090": 24_576, "RTX4090": 24_564,
 }  # fmt: skip
+DRIVER_KEEPS = 640  # of them, for itself: 616 on an H200
 _HOW = f"Say auto, a size as 8GiB, gpu, or one of {', '.join(GPUS)}."
 
 
@@ -31,7 +32,7 @@ def bound_of(text: str) -> Bound:
         return _own_gpu(int(number[1] or 0))
     named = {name.lower(): name for name in GPUS}.get(re.sub(r"[ _]|nvidia", "", wanted.lower()))
     if named:
-        return Bound(limit=GPUS[named] * MIB, what=f"NVIDIA {named}", gpu=True)
+        return Bound(limit=(GPUS[named] - DRIVER_KEEPS) * MIB, what=f"NVIDIA {named}", gpu=True)
     size = from_words(wanted)
     if not size:
         raise FaultlensError(f"{one_line(text, 60)!r} is no limit.", _HOW)

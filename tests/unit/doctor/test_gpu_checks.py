@@ -81,6 +81,7 @@ def test_recorded_machine(gpus: Gpus) -> None:
     assert gpus.survey.driver == DRIVER and gpus.survey.cuda == "13.0"
     (card,) = gpus.survey.gpus
     assert (card.bus, card.name, card.architecture, card.uuid) == ("0000:00:06.0", "NVIDIA H200", "Hopper", UUID)
+    assert card.memory == (143771 - 616) << 20
     assert (card.mig, card.uncorrected, card.remap_pending, card.recovery) == (False, 0, False, None)
 
 
