@@ -70,6 +70,14 @@ def test_an_attribute_that_the_collector_does_not_know_of() -> None:
     assert (entry["type"], entry["owner"]) == ("dict", "`.cache` of a Trainer object")
 
 
+def test_an_attribute_of_an_object_whose_names_were_asked_for() -> None:
+    """Since Python 3.11 it then has a dictionary of its own."""
+    trainer = Trainer()
+    assert vars(trainer)
+    (entry,) = grown(lambda number: trainer.cache.__setitem__(number, np.ones(10)))
+    assert entry["owner"] == "`.cache` of a Trainer object"
+
+
 def test_an_attribute_of_a_class() -> None:
     (entry,) = grown(lambda number: Trainer.history.__setitem__(number, [number]))
     assert entry["owner"] == "`.history` of class Trainer"

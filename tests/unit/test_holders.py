@@ -49,6 +49,13 @@ def test_numbers_that_are_kept_do_not_explain_megabytes() -> None:
     assert "libcrop.so" in holder.text
 
 
+def test_more_python_objects_without_an_owner_do_not_blame_native_code() -> None:
+    more = replace(SECOND, blocks=3 * STEPS, malloc=(100 * MIB + RATE * STEPS, 5 * MIB))
+    (holder,) = holders("memory", *looks(more), RATE)
+    assert "extension" not in holder.text
+    assert "whose owner was not seen" in holder.text
+
+
 def test_a_function_traced_with_every_step() -> None:
     second = replace(
         SECOND, traces=[("step", "/home/ada/train.py", 30, 1 + STEPS)], malloc=(100 * MIB + RATE * STEPS, 0)

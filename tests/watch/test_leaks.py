@@ -20,7 +20,7 @@ from faultlens.crash import Growth, GrowthKind
 from faultlens.diagnosis import Diagnosis
 from faultlens.sizes import MIB
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
 HERE = Path(__file__).parent
 LEAKING, HEALTHY = HERE / "leaking.py", HERE / "healthy.py"

@@ -235,10 +235,7 @@ def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: f
     if before and after:
         used = after[0] - before[0] - explained
         if used >= left / 2:
-            text = f"the native heap: {span.size_rate(used)} more in use"
-            if second.follows(first):
-                text += ", which no Python object was seen to hold: a C extension or an op allocates and does not free"
-            text += theirs
+            text = f"the native heap: {span.size_rate(used)} more in use{_whose(first, second, span)}{theirs}"
             yield Holder(kind="native heap", text=text, size=used)
             return
     heap, mapped = (
@@ -251,6 +248,15 @@ def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: f
         more = f", {span.rate(count)}" if span.often(count) else ""
         text = f"anonymous mappings: {span.size_rate(mapped)}{more}{theirs}"
         yield Holder(kind="mappings", text=text, size=mapped, count=count if span.often(count) else None)
+
+
+def _whose(first: Look, second: Look, span: _Span) -> str:
+    if first.inside is None or second.inside is None or not second.follows(first):
+        return ""
+    blocks = second.inside.blocks - first.inside.blocks
+    if span.steps and blocks >= span.steps:
+        return f"; Python has {span.rate(blocks)} objects, too, whose owner was not seen"
+    return ", which no Python object was seen to hold: most often a C extension or an op that does not free"
 
 
 def _counted(what: GrowthKind, before: Counter[str], after: Counter[str], span: _Span, noun: str) -> list[Holder]:

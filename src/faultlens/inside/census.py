@@ -17,6 +17,7 @@ from .tally import Tally, most
 SECONDS = 0.5  # of its thread, for counting, which takes 0.1 with TensorFlow loaded; then it stops, and says so
 LEAST_LENGTH = 24  # of a container that is remembered
 LEAST_GROWN = 8
+MAX_NAMES = 100
 MAX_WEIGHED, MAX_TOLD, MAX_TYPES, MAX_PLACES = 12, 4, 12, 12
 NOTHING, CONTAINER, TENSOR, VARIABLE, OWN = range(5)
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
@@ -87,6 +88,8 @@ class Census:
             if what == CONTAINER:
                 if len(thing) >= LEAST_LENGTH:
                     lengths[id(thing)] = len(thing)
+                if kind is dict and len(thing) <= MAX_NAMES:  # it may hold the attributes of an object
+                    counted.untracked += [each for each in list(thing.values()) if is_untracked(each)]
             elif what == TENSOR:
                 counted.tensor(thing)
             elif what == VARIABLE:
