@@ -103,8 +103,8 @@ def test_a_program_that_does_not_listen_is_killed_by_the_kernel(tmp_path: Path) 
 
 @limited
 def test_memory_that_is_taken_once_is_no_reason(tmp_path: Path) -> None:
-    once = "import time\nkept = bytearray(b'x') * (150 << 20); time.sleep(1)\n"
-    ran = run(tmp_path, [sys.executable, "-c", once], 256 * MIB, "--stop-before-oom")
+    once = "import time\nkept = bytearray(b'x') * (500 << 20); time.sleep(1)\n"
+    ran = run(tmp_path, [sys.executable, "-c", once], GIB, "--stop-before-oom")
     assert (ran.status, ran.stderr, ran.report.crash.stop_request) == (0, "", None)
 
 
