@@ -48,7 +48,7 @@ class Inside(msgspec.Struct):
     variables: tuple[int, int] = (0, 0)
     variables_made: list[tuple[str, str | None, int | None, int]] = []
     traces: list[tuple[str, str | None, int | None, int]] = []
-    blocks: int = 0
+    blocks: int = 0  # of memory that Python has more
     malloc: tuple[int, int] | None = None
     collections: int = 0  # of all garbage
     caches: int = 0  # of tf.data
@@ -253,9 +253,8 @@ def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: f
 def _whose(first: Look, second: Look, span: _Span) -> str:
     if first.inside is None or second.inside is None or not second.follows(first):
         return ""
-    blocks = second.inside.blocks - first.inside.blocks
-    if span.steps and blocks >= span.steps:
-        return f"; Python has {span.rate(blocks)} objects, too, whose owner was not seen"
+    if span.steps and second.inside.blocks >= span.steps:
+        return f"; objects of Python: {span.rate(second.inside.blocks)}, too, whose owner was not seen"
     return ", which no Python object was seen to hold: most often a C extension or an op that does not free"
 
 

@@ -29,6 +29,7 @@ class Census:
         self._before: dict[int, int] = {}  # lengths of containers, by their address …
         self._types: dict[str, int] = {}  # … and numbers of objects, when it was last looked
         self._taken = 0
+        self._blocks = 0  # of memory that Python had after it
 
     def take(self, notes: Notes, steps: int | None) -> None:
         """No garbage is collected meanwhile: it would take longer than the look, and run code of the program's."""
@@ -37,11 +38,13 @@ class Census:
         try:
             notes.write({"census": self._look(steps)})
         finally:
+            self._blocks = sys.getallocatedblocks()  # with ours
             if collects:
                 gc.enable()
 
     def _look(self, steps: int | None) -> dict[str, Any]:
         started = time.perf_counter()
+        blocks = sys.getallocatedblocks() - self._blocks if self._blocks else 0
         counted = _Counted()
         objects = gc.get_objects()
         owners = Owners({id(objects), id(self._before)})
@@ -64,7 +67,7 @@ class Census:
             "variables": [counted.variables, counted.variable_bytes],
             "variables_made": most(self._tally.variables, MAX_PLACES),
             "traces": most(self._tally.traces, MAX_PLACES),
-            "blocks": sys.getallocatedblocks(),
+            "blocks": blocks,
             "malloc": _malloc(),
             "collections": gc.get_stats()[2]["collections"],
             "caches": sum(count for kind, count in counted.types.items() if kind.__name__ == "CacheDataset"),
