@@ -1,7 +1,7 @@
 """How much memory of a GPU does a training take? For a machine that has one, and Keras on torch or JAX.
 
-    python forecast_gpu_truth.py all OUT.json         # every model, with both
-    python forecast_gpu_truth.py torch FILE MODEL     # one of them, told on stdout
+    python forecast_gpu_truth.py all OUT.json [BACKEND …]   # every model
+    python forecast_gpu_truth.py torch FILE MODEL           # one of them, told on stdout
 
 What the allocator gave out at most, what it held, and what the driver says the process has (which is more: CUDA's
 context, and the libraries). Training and inference each begin with the smallest batch: JAX knows no other peak than
@@ -18,13 +18,14 @@ import sys
 import threading
 import time
 import types
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-BACKENDS = ("jax", "torch", "torch-tuned")  # tuned: cuDNN's algorithms are tried out, as TensorFlow does
-AT_ONCE = 12
+# tuned: the algorithms of cuDNN are tried out, which takes memory if there is some; XLA does it unless told not to.
+BACKENDS = ("jax", "jax-untuned", "torch", "torch-tuned")
+AT_ONCE = 16
 STEPS = 6
 SECONDS = 280
 MADE_WITH = (
@@ -32,8 +33,8 @@ MADE_WITH = (
     "attention", "embeddings",
 )  # fmt: skip
 EXAMINED = (
-    "mlp_wide", "heavy_weights", "subclassed", "recommender", "cnn_small", "vgg", "resnet50", "mobilenet_v2",
-    "frozen_backbone", "convnext_like", "unet", "autoencoder", "cnn_3d", "lstm", "audio_cnn", "text_cnn",
+    "resnet50", "mobilenet_v2", "frozen_backbone", "mlp_wide", "heavy_weights", "subclassed", "recommender",
+    "cnn_small", "vgg", "convnext_like", "unet", "autoencoder", "cnn_3d", "lstm", "audio_cnn", "text_cnn",
     "transformer_small", "language_model", "long_attention", "vision_transformer", "mlp_mixer",
 )  # fmt: skip
 
@@ -47,10 +48,13 @@ def main() -> None:
 
 def measure_all(out: Path) -> None:
     files = {"forecast_models": EXAMINED, "forecast_gpu_models": MADE_WITH}
-    jobs = [(backend, file, name) for backend in BACKENDS for file, names in files.items() for name in names]
+    backends = sys.argv[3:] or BACKENDS
+    jobs = [(backend, file, name) for backend in backends for file, names in files.items() for name in names]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = list(pool.map(lambda job: in_process(*job), jobs))
-    out.write_text(json.dumps(results, indent=1))
+        results = []
+        for ended in as_completed([pool.submit(in_process, *job) for job in jobs]):
+            results.append(ended.result())
+            out.write_text(json.dumps(results, indent=1))
 
 
 def in_process(backend: str, file: str, name: str) -> dict[str, Any]:
@@ -61,6 +65,8 @@ def in_process(backend: str, file: str, name: str) -> dict[str, Any]:
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         "OMP_NUM_THREADS": "2",
     }
+    if backend == "jax-untuned":
+        variables["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
     try:
         ended = subprocess.run(
             [sys.executable, __file__, backend, file, name],
@@ -76,14 +82,14 @@ def in_process(backend: str, file: str, name: str) -> dict[str, Any]:
 
 
 def measured(backend: str, file: str, name: str) -> dict[str, Any]:
-    gpu = Jax() if backend == "jax" else Torch(tuned=backend.endswith("tuned"))
+    gpu = Jax() if backend.startswith("jax") else Torch(tuned=backend.endswith("tuned"))
     context = gpu.held_by_driver() - gpu.now()["held"]
     module = imported(file)
     entry = module.MODELS[name]
     batches, spec = (entry.batches, entry.data_spec) if hasattr(entry, "batches") else entry
     model = getattr(module, f"build_{name}")()
     points = []
-    for phase in ("inference", "training"):
+    for phase in ("training",) if backend == "jax-untuned" else ("inference", "training"):
         for batch in batches:
             inputs, labels = examples(model, spec, batch)
             gpu.begin()

@@ -22,6 +22,7 @@ def described(model: Any) -> dict[str, Any]:
         "outputs": _outputs(model),
         "policy": model.dtype_policy.name,
         "mixed": any("mixed" in _policy(layer) for layer in model._flatten_layers()),
+        "recurrent": any(isinstance(layer, keras.layers.RNN) for layer in model._flatten_layers()),
         "jit": bool(getattr(model, "jit_compile", False)),
         "parameters": model.count_params() if model.built else None,
     }
