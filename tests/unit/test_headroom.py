@@ -137,5 +137,5 @@ def test_it_looks_more_often_when_it_is_near() -> None:
         brink.reached(number / 10, room(7 * GIB), 1)
     near = brink.interval
     for number in range(10, 15):
-        brink.reached(number / 10, room(7 * GIB + number * MIB), 1)
+        brink.reached(number / 10, room(7 * GIB + number * 20 * MIB), 1)
     assert brink.interval < near < usual

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.crash import Progress, ProgressMark, Sample
-from faultlens.report.progress import Epoch, Span, epochs, last_marks, progress_in_words, saves
-from faultlens.report.sparkline import column_of, sparkline, ticks
+from faultlens.crash import CgroupState, Progress, ProgressMark, Sample, StopRequest
+from faultlens.report import timeline
+from faultlens.report.progress import Epoch, Span, epochs, landmarks, last_marks, progress_in_words, saves
+from faultlens.report.sparkline import sparkline, ticks
 from faultlens.report.timeline_chart import WIDTH, Band, chart
 
 
@@ -67,13 +68,9 @@ def test_epochs_and_saves() -> None:
 # ------------------------------------------------------------------------------------------- the bars
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 70, 71, 200, 1000])
-def test_a_tick_stands_below_its_bar(length: int) -> None:
-    width = 70
-    for index in {0, 1 % length, length // 3, length - 1}:
-        values = [0] * length
-        values[index] = 100
-        assert sparkline(values, width)[column_of(index, length, width)] == "█"
+def test_a_bar_of_full_height_is_the_limit() -> None:
+    assert sparkline([0, 50, 100], 3) == "▁▄█"
+    assert sparkline([0, 50, 100], 3, full=200) == "▁▂▄"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +84,28 @@ def test_a_tick_stands_below_its_bar(length: int) -> None:
 )
 def test_ticks(places: list[tuple[int, str]], row: str) -> None:
     assert ticks(places, 10) == row
+
+
+def test_bars_are_as_wide_as_the_time_they_stand_for() -> None:
+    early = [Sample(seconds=number / 10, rss_anonymous=1 << 20, steps=0) for number in range(50)]
+    late = [Sample(seconds=float(5 + number), rss_anonymous=4 << 20, steps=100 * number) for number in range(6)]
+    marks = (ProgressMark(seconds=7.5, kind="save", text="model.keras"),)
+    crash = recorded.ended(timeline=(*early, *late), seconds=10.0, progress=Progress(marks=marks))
+    asked = StopRequest(seconds=9.5, used=1, limit=2, limit_of="machine")
+    limited = replace(crash, cgroup=CgroupState(version=2, path="/", memory_limit=8 << 20), stop_request=asked)
+    bars, steps, signs, words = (row.plain for row in timeline.rows(limited, 20))
+    assert bars == "▁▁▁▁▁▁▁▁▁▁▄▄▄▄▄▄▄▄▄▄"
+    assert steps == "            │ │ │ ││"
+    assert signs == "               ▲   !"
+    assert words.endswith("█ is the limit of the cgroup, 8 MiB, │ steps, ▲ saves, ! asked to end")
+
+
+def test_round_steps() -> None:
+    samples = tuple(Sample(seconds=float(at), rss_anonymous=1, steps=37 * at) for at in range(30))
+    noun, found = landmarks(recorded.ended(timeline=samples))
+    assert noun == "step"
+    assert [mark.number for mark in found] == ["200", "400", "600", "800", "1,000"]
+    assert found[0].start == 6.0
 
 
 # ---------------------------------------------------------------------------------------- the drawing

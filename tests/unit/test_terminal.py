@@ -156,7 +156,9 @@ def test_verbose_shows_the_ops_in_flight() -> None:
         "          MatMul  in flight\n"
         "            thread   thread 4252 'tf_Compute'\n"
     ) in text
-    assert re.search(r"    time  ▂.*\n +│1 +│2 +│3 +│4\n +anonymous memory .* at most 1.4 GiB;\n +│ epochs\n", text)
+    assert re.search(
+        r"    time  ▂.*\n +│1 +│2 +│3 +│4\n +▲\n +anonymous memory .* at most 1.4 GiB,\s+│ epochs, ▲ saves\n", text
+    )
     assert "\n   marks  2 s     trace train_function\n          5 s     epoch 1\n" in text
     assert (
         "   repro  reproduces 3 of 3, 6 lines: SIGSEGV in FastGatherOp<…>::Compute\n            import numpy as np\n"

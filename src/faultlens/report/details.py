@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.text import Text
 
-from faultlens.crash import Crash, Fault, Kernel, Sample
-from faultlens.report import facts
+from faultlens.crash import Crash, Fault, Kernel
+from faultlens.report import facts, timeline
 from faultlens.report.kernels import attributes_of, facts_of, inputs_of
-from faultlens.report.page import OWN, PATH_LIMIT, QUIET, Section, fixed, flow, pairs, unbroken, words
-from faultlens.report.progress import epochs, last_marks
-from faultlens.report.quantities import count, duration, size
+from faultlens.report.page import OWN, PATH_LIMIT, QUIET, Section, flow, pairs, unbroken, words
+from faultlens.report.progress import last_marks
+from faultlens.report.quantities import count
 from faultlens.report.saves import saves
-from faultlens.report.sparkline import column_of, sparkline, ticks
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words
 from faultlens.safe_text import last_lines
@@ -46,7 +44,7 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     yield Section("files", [words(f"{file.path}: {facts.file_state(file)}") for file in crash.files])
     yield Section("library", _libraries(crash))
     yield Section("usage", pairs(facts.usage(crash), width))
-    yield Section("time", _timeline(crash, width))
+    yield Section("time", timeline.rows(crash, width))
     yield Section("marks", pairs(last_marks(crash.progress, _MARKS), width))
     yield Section("on disk", pairs(saves(crash), width))
     yield Section("limits", pairs(facts.limits(crash), width))
@@ -92,28 +90,6 @@ def _libraries(crash: Crash) -> list[Text]:
         unbroken(words(library.path, limit=PATH_LIMIT), words(f"  {library.build_id or ''}", QUIET))
         for library in crash.libraries
     ]
-
-
-def _timeline(crash: Crash, width: int) -> list[Text]:
-    samples = [sample for sample in crash.timeline if sample.rss_anonymous is not None]
-    if len(samples) < 2:
-        return []
-    values = [sample.rss_anonymous or 0 for sample in samples]
-    span = duration(samples[-1].seconds - samples[0].seconds)
-    course = f"from {size(values[0])} to {size(values[-1])}, at most {size(max(values))}"
-    bars = fixed(words(sparkline(values, width)))
-    begun = _epochs(crash, samples, width)
-    below = [fixed(words(begun, QUIET))] if begun else []
-    marks = "; │ epochs" if begun else ""
-    return [bars, *below, words(f"anonymous memory over {span}: {course}{marks}", QUIET)]
-
-
-def _epochs(crash: Crash, samples: Sequence[Sample], width: int) -> str:
-    """Where on the bars the epochs began."""
-    times = [sample.seconds for sample in samples]
-    found = [epoch for epoch in epochs(crash.progress) if times[0] <= epoch.start <= times[-1]]
-    places = {column_of(bisect_left(times, epoch.start), len(times), width): epoch.number for epoch in found}
-    return ticks(list(places.items()), min(width, len(times)))
 
 
 def _packages(crash: Crash) -> list[Text]:

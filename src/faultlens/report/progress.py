@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from faultlens.crash import Progress, ProgressMark
+from faultlens.crash import Crash, Progress, ProgressMark, Sample
 from faultlens.report.facts import Pairs
 from faultlens.report.quantities import duration
 from faultlens.safe_text import one_line
@@ -15,6 +16,8 @@ _STANDSTILL_S = 1.0  # a shorter time since the last mark says nothing
 _ABSURD_S = 1e9  # a damaged report may say so
 _FILE = 120
 _NUMBER = 24
+_STEPS_MARKED = 6
+_MOST_STEPS = 10**12
 
 _DOING = {
     "train": "training",
@@ -56,6 +59,28 @@ def epochs(progress: Progress | None) -> list[Epoch]:
     begun = [mark for mark in marks if mark.kind == "epoch" and math.isfinite(mark.seconds)]
     numbers = [re.search(r"\d{1,9}", one_line(mark.text, 40)) for mark in begun]
     return [Epoch(mark.seconds, found[0] if found else "") for mark, found in zip(begun, numbers, strict=True)]
+
+
+class Landmarks(NamedTuple):
+    """What is marked along the timeline."""
+
+    noun: str
+    found: list[Epoch]
+
+
+def landmarks(crash: Crash) -> Landmarks:
+    """Epochs; where there are none, a few round numbers of steps."""
+    begun = epochs(crash.progress)
+    return Landmarks("epoch", begun) if begun else Landmarks("step", _round_steps(crash.timeline))
+
+
+def _round_steps(samples: Sequence[Sample]) -> list[Epoch]:
+    known = [(sample.steps, sample.seconds) for sample in samples if sample.steps and 0 <= sample.seconds < _ABSURD_S]
+    last = min(known[-1][0], _MOST_STEPS) if known else 0
+    sizes = (factor * 10**power for power in range(len(str(last))) for factor in (1, 2, 5))
+    apart = next((size for size in sizes if size * _STEPS_MARKED >= last), 1)
+    marked = [next((at for made, at in known if made >= number), None) for number in range(apart, last + 1, apart)]
+    return [Epoch(at, f"{apart * index:,}") for index, at in enumerate(marked, 1) if at is not None]
 
 
 def saves(progress: Progress | None) -> list[Span]:

@@ -10,21 +10,16 @@ _TICK = "│"
 _DENSEST = 3  # columns a tick needs, or the row is a fence
 
 
-def sparkline(values: Sequence[int], width: int) -> str:
-    """One bar for each value, or for the highest of several where there are more values than room."""
+def sparkline(values: Sequence[int], width: int, full: int = 0) -> str:
+    """One bar for each value, or for the highest of several where there are more values than room. A bar of full height
+    is the highest of all, or `full` if that is more."""
     if not values or width < 1:
         return ""
     columns = min(width, len(values))
     edges = [index * len(values) // columns for index in range(columns + 1)]
     heights = [max(values[start:end]) for start, end in pairwise(edges)]
-    highest = max(heights) or 1
+    highest = max(*heights, full, 1)
     return "".join(_BARS[min(height * len(_BARS) // (highest + 1), len(_BARS) - 1)] for height in heights)
-
-
-def column_of(index: int, length: int, width: int) -> int:
-    """The bar in which the value of this index is."""
-    columns = max(min(width, length), 1)
-    return min(((index + 1) * columns - 1) // max(length, 1), columns - 1)
 
 
 def ticks(places: Sequence[tuple[int, str]], width: int) -> str:

@@ -13,7 +13,7 @@ from faultlens.clues.last_words import abort_reason, last_words
 from faultlens.clues.leaks import in_full
 from faultlens.crash import CppException, Crash, Saving
 from faultlens.diagnosis import Diagnosis
-from faultlens.report import details, place
+from faultlens.report import details, place, timeline
 from faultlens.report.facts import thrown
 from faultlens.report.headline import headline, kind_of_end, memory_kill, no_memory_kill
 from faultlens.report.kernels import contents_in_words
@@ -94,7 +94,7 @@ def render(
         opening = [*_verdict(report, found, width), Section("happened", [words(headline(report.crash), limit=800)])]
         opening.append(Section("fault", _fault(crash)))
     facts = details.sections if verbose else _stacks
-    for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash)):
+    for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash, width, verbose)):
         print_section(console, section)
     if saves_today is not None:
         print_section(console, Section("now", [words(line) for line in saves_now(saves_today, crash)]))
@@ -143,9 +143,11 @@ def _stacks(crash: Crash, width: int) -> Iterator[Section]:
     yield Section("others", other_threads(crash))
 
 
-def _memory(crash: Crash) -> Section:
+def _memory(crash: Crash, width: int, verbose: bool) -> Section:
     lines = [memory_in_words(crash), *(in_full(growth) for growth in crash.growth)]
-    return Section("memory", [words(line) for line in lines if line])
+    matters = bool(crash.growth or crash.stop_request or memory_kill(crash)) and not verbose  # -v has it anyway
+    course = timeline.rows(crash, width) if matters else []
+    return Section("memory", [*(words(line) for line in lines if line), *course])
 
 
 def _fault(crash: Crash) -> list[Text]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from faultlens.crash import Crash
-from faultlens.report.progress import epochs, saves
+from faultlens.report.progress import landmarks, saves
 from faultlens.report.quantities import duration, size
 
 WIDTH, HEIGHT = 1000, 240
@@ -55,8 +55,9 @@ class Chart(NamedTuple):
     course: str  # in words, for those who do not see the drawing
     far_limit: str | None  # a limit that is out of sight
     died: bool
-    epochs: tuple[Tick, ...]
+    epochs: tuple[Tick, ...]  # or steps
     saves: tuple[Band, ...]
+    asked: str | None  # x, where it was asked to end
 
 
 def chart(crash: Crash) -> Chart | None:
@@ -69,8 +70,8 @@ def chart(crash: Crash) -> Chart | None:
         if crash.fault and crash.memory and crash.memory.rss_anonymous is not None:  # measured at the fault itself
             points.append((end, _bounded(crash.memory.rss_anonymous)))
     highest = max(value for _, value in points)
-    limit, kind = _limit(crash)
-    seen = limit is not None and 0 < limit <= highest * _LIMIT_IN_SIGHT
+    limit, kind = limit_of(crash)
+    seen = is_in_sight(limit, highest)
     top = max(highest, limit if seen and limit else 0, 1) * _HEADROOM
     start = points[0][0]
     span = max(end - start, 1e-6)
@@ -88,6 +89,7 @@ def chart(crash: Crash) -> Chart | None:
         died=crash.outcome.kind in ("signal", "hang") or crash.fault is not None,
         epochs=_epochs(crash, start, span),
         saves=_saves(crash, start, span),
+        asked=_asked(crash, start, span),
     )
 
 
@@ -96,12 +98,13 @@ def _mark(share: float, label: str) -> Mark:
 
 
 def _epochs(crash: Crash, start: float, span: float) -> tuple[Tick, ...]:
-    begun = [((epoch.start - start) / span, epoch.number) for epoch in epochs(crash.progress)]
+    noun, found = landmarks(crash)
+    begun = [((epoch.start - start) / span, epoch.number) for epoch in found]
     seen = sorted((share, number) for share, number in begun if 0 <= share <= 1)
     ticks: list[Tick] = []
     free = 0.0  # where the last label ended
     for share, number in seen[:: math.ceil(len(seen) / _MOST_EPOCHS) or 1]:
-        text = f"epoch {number}" if free == 0 else number
+        text = f"{noun} {number}" if free == 0 else number
         end = share + _LETTER * len(text)
         label = text if number and free <= share and end <= 1 else ""
         free = end + _LABEL_GAP if label else free
@@ -118,6 +121,11 @@ def _saves(crash: Crash, start: float, span: float) -> tuple[Band, ...]:
             width = max(right - left, _NARROWEST_SPAN)
             bands.append(Band(f"{min(left, WIDTH - width):.1f}", f"{width:.1f}", f"saving {save.text}".rstrip()))
     return tuple(bands)
+
+
+def _asked(crash: Crash, start: float, span: float) -> str | None:
+    share = (crash.stop_request.seconds - start) / span if crash.stop_request else -1.0
+    return f"{WIDTH * share:.1f}" if 0 <= share <= 1 else None
 
 
 def _points(crash: Crash) -> list[tuple[float, float]]:
@@ -143,7 +151,11 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return [points[0], *peaks, points[-1]]
 
 
-def _limit(crash: Crash) -> tuple[float | None, str]:
+def is_in_sight(limit: float | None, highest: float) -> bool:
+    return limit is not None and 0 < limit <= highest * _LIMIT_IN_SIGHT
+
+
+def limit_of(crash: Crash) -> tuple[float | None, str]:
     """The tightest that applies, and what it is."""
     allowed = [
         (crash.cgroup.memory_limit if crash.cgroup else None, "limit of the cgroup"),
