@@ -19,8 +19,8 @@ SECONDS_AHEAD = 0.06
 RISES = 3
 # Seconds between two looks: at most; at least; and at least while memory rises. In between, what a program needs that
 # takes memory faster than any was seen to.
-LONGEST_S, SHORTEST_S, RISING_S = 0.5, 0.05, 0.02
-SPEED = 16 * GIB  # a second
+LONGEST_S, SHORTEST_S, RISING_S = 0.5, 0.1, 0.02
+SPEED = 8 * GIB  # a second
 
 
 class StopAt(NamedTuple):
@@ -55,11 +55,12 @@ class Brink:
         self._stop_at = stop_at
         self._by_time, self._by_step = Climb(), Climb()
         self._left = 0.0
+        self._highest = 0
+        self._rises = False
 
     @property
     def interval(self) -> float:
-        shortest = RISING_S if self._by_time.slope > 0 else SHORTEST_S
-        return min(max(self._left / SPEED, shortest), LONGEST_S)
+        return min(max(self._left / SPEED, RISING_S if self._rises else SHORTEST_S), LONGEST_S)
 
     def reached(self, seconds: float, room: Room, steps: int | None) -> bool:
         threshold = self._stop_at.threshold(room.limit)
@@ -67,6 +68,8 @@ class Brink:
         if steps is not None:
             self._by_step.take(steps, room.used)
         self._left = min(threshold, room.limit) - room.used
+        self._rises = room.used > self._highest + MIB
+        self._highest = max(self._highest, room.used)
         ahead = max(self._by_time.slope * SECONDS_AHEAD, self._by_step.slope * STEPS_AHEAD)
         return room.used >= threshold or room.left < SAVE_NEEDS + ahead
 

@@ -16,7 +16,7 @@ from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import StopRequest
 from faultlens.environment.cgroup import Room
-from faultlens.environment.memory_limit import MACHINE, tightest_room
+from faultlens.environment.memory_limit import MACHINE, TightestRoom
 
 
 class Watch:
@@ -27,6 +27,7 @@ class Watch:
         self.next_look = 0.0
         self._timeline = timeline
         self._loop = loop
+        self._room = TightestRoom(timeline.cgroup)
         self._tell = tell
         self._headroom: Headroom | None = Headroom()  # None: it has been told
         self._next_forecast = 0.0
@@ -46,7 +47,7 @@ class Watch:
         return not told
 
     def _look(self, elapsed: float) -> None:
-        room, loop = tightest_room(self._timeline.cgroup), self._loop()
+        room, loop = self._room.look(elapsed), self._loop()
         if self._brink and room and self._brink.reached(elapsed, room, loop.made if loop else None):
             self._ask_to_end(elapsed, room)
         if self._headroom and elapsed >= self._next_forecast:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,20 +18,20 @@ class MemoryFiles(NamedTuple):
     limit: str
     used: str
     swap: str
-    files: tuple[str, ...]  # counters of memory.stat: what is on a disk too, and can be dropped
+    files: re.Pattern[str]  # counters of memory.stat: what is on a disk too, and can be dropped
 
 
 V1 = MemoryFiles(
     limit="memory.limit_in_bytes",
     used="memory.usage_in_bytes",
     swap="memory.memsw.limit_in_bytes",
-    files=("total_active_file", "total_inactive_file"),
+    files=re.compile(r"^total_(?:in)?active_file (\d+)$", re.M),
 )
 V2 = MemoryFiles(
     limit="memory.max",
     used="memory.current",
     swap="memory.swap.max",
-    files=("active_file", "inactive_file", "slab_reclaimable"),
+    files=re.compile(r"^(?:active_file|inactive_file|slab_reclaimable) (\d+)$", re.M),
 )
 
 
@@ -75,7 +76,7 @@ class Cgroup:
         self.version = version
         self.memory = memory
         self.pids = pids
-        self._memory_levels = tuple(_upwards(memory))  # read many times a second, where memory is watched
+        self._memory_levels = tuple(_upwards(memory))
 
     def state(self) -> CgroupState:
         read = _read_v1 if self.version == 1 else _read_v2
@@ -90,6 +91,11 @@ class Cgroup:
         """Where least is left up the tree; what the kernel can drop or swap out does not count as used."""
         rooms = _memory_rooms(self._memory_levels, V1 if self.version == 1 else V2)
         return min(rooms, key=lambda room: room.left, default=None)
+
+    def looked_at_again(self, room: Room) -> Room:
+        """The same limit, without asking for it: memory is watched many times a second."""
+        used = _memory_used(Path(room.where).parent, V1 if self.version == 1 else V2)
+        return Room(limit=room.limit, used=used, where=room.where)
 
     def task_room(self) -> Room | None:
         """Processes and threads."""
@@ -106,13 +112,16 @@ def _memory_rooms(levels: Iterable[Path], names: MemoryFiles) -> Iterator[Room]:
         limit = _limit(level / names.limit)
         if limit is None:
             continue
-        counters = read_fields(level / "memory.stat")
-        files = sum(int(counters[name]) for name in names.files if counters.get(name, "").isdigit())
-        used = read_number(level / names.used) or 0
         swap, allowed = _swap_free(), _limit(level / names.swap)
         if allowed is not None:  # v1 limits the sum of memory and swap
             swap = min(swap, max(allowed - limit if names is V1 else allowed, 0))
-        yield Room(limit=limit + swap, used=max(used - files, 0), where=str(level / names.limit))
+        yield Room(limit=limit + swap, used=_memory_used(level, names), where=str(level / names.limit))
+
+
+def _memory_used(level: Path, names: MemoryFiles) -> int:
+    """What the kernel can drop does not count."""
+    files = sum(map(int, names.files.findall(read_text(level / "memory.stat") or "")))
+    return max((read_number(level / names.used) or 0) - files, 0)
 
 
 def _limit(path: Path) -> int | None:

@@ -8,6 +8,7 @@ from faultlens.environment.cgroup import Cgroup, Room
 from faultlens.environment.procfs import read_text
 
 MACHINE = "/proc/meminfo"
+ALL_S = 1.0  # in seconds: how often all limits are looked at
 _WANTED = re.compile(r"^(MemTotal|MemAvailable|SwapFree): +(\d+) kB", re.M)
 
 
@@ -16,6 +17,24 @@ def tightest_room(group: Cgroup | None) -> Room | None:
     out does not count as used."""
     rooms = [room for room in (group.memory_room() if group else None, _machine_room()) if room is not None]
     return min(rooms, key=lambda room: room.left, default=None)
+
+
+class TightestRoom:
+    """Looked at many times a second: in between, only the limit that was reached first at the last full look."""
+
+    def __init__(self, group: Cgroup | None) -> None:
+        self._group = group
+        self._room: Room | None = None
+        self._next = 0.0
+
+    def look(self, seconds: float) -> Room | None:
+        if self._room is None or seconds >= self._next:
+            self._room, self._next = tightest_room(self._group), seconds + ALL_S
+        elif self._group is not None and self._room.where != MACHINE:
+            self._room = self._group.looked_at_again(self._room)
+        else:
+            self._room = _machine_room()
+        return self._room
 
 
 def _machine_room() -> Room | None:
