@@ -18,7 +18,7 @@ SAVING_SHARE = 0.10
 # 850 MiB, less on smaller cards; TensorFlow leaves up to 1800 MiB more to them, and takes the rest for its tensors.
 GPU_CONTEXT, GPU_LEAST_CONTEXT, GPU_MOST_CONTEXT = 700 * MIB, 300 * MIB, 2400 * MIB
 # What grows with the batch, as a share of what it takes on a CPU: XLA merges some of it away, and adds some of its own.
-GPU_LEAST, GPU_MOST, GPU_MOST_RECURRENT = 0.3, 3.0, 6.0
+GPU_LEAST, GPU_MOST, GPU_MOST_RECURRENT = 0.2, 3.0, 6.0
 GPU_UPDATE = 3.25  # sizes of all gradients that an update of the weights may take, when the activations are gone
 
 
@@ -199,7 +199,7 @@ def _assumptions(account: Account) -> list[str]:
         told.append(f"gradients are accumulated over {model['accumulates']} steps")
     if account.wishes.bound.gpu:
         told.append(
-            "measured on the CPU: what grows with the batch was seen to take from a third to three times as much on"
+            "measured on the CPU: what grows with the batch may take from a fifth to three times as much on"
             " a GPU, six times where layers are recurrent; the range is as wide as that"
         )
     return told
