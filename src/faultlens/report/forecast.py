@@ -34,6 +34,7 @@ def render(found: Forecast, console: Console, verbose: bool = False) -> None:
     print_section(console, Section("change", [line for each in found.advice for line in _advised(each)]))
     if verbose:
         print_section(console, Section("runs", [words(line) for line in _runs(found)]))
+    if verbose or found.bound.gpu:  # how rough that is must not be missed
         print_section(console, Section("assumed", [words(each) for each in found.assumptions]))
     runs = count(len(found.points), "measured phase")
     closing = f"{runs} in {duration(found.seconds)}, of which imports took {duration(found.import_seconds)}."
