@@ -28,6 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def serve() -> None:
+    end_with_parent()
     answers = os.dup(1)
     os.dup2(2, 1)  # what libraries print is not an answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -57,6 +58,11 @@ def import_libraries() -> dict[str, str]:
     return {"tensorflow": tensorflow.__version__, "keras": keras.__version__}
 
 
+def end_with_parent() -> None:
+    """Whoever asked has gone: nobody wants the answer."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
 def own(page: int) -> int:
     with open("/proc/self/statm") as file:
         _, resident, shared, *_ = map(int, file.read().split())
@@ -68,7 +74,7 @@ def attend(request: dict[str, Any], server: int, answers: int) -> dict[str, Any]
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        end_with_parent()
         if os.getppid() != server:
             os._exit(0)
         os.close(reader)
