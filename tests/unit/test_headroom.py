@@ -122,6 +122,14 @@ def test_two_steps_more_must_fit() -> None:
     assert look is not None and 5 * GIB <= uses[look] <= 6 * GIB
 
 
+def test_a_step_that_was_not_seen_to_its_end_counts_in_full() -> None:
+    """Each is seen twice, at its beginning and when it has taken a tenth of its memory."""
+    uses = [GIB * (number + part) for number in range(1, 9) for part in (0, 0.1)]
+    steps = [number for number in range(1, 9) for _ in range(2)]
+    look = stopped(uses, steps)
+    assert look is not None and uses[look] <= 6.1 * GIB
+
+
 def test_what_is_taken_once_or_comes_and_goes_is_no_climb() -> None:
     steps = list(range(1, 401))
     assert stopped([6 * GIB, 7 * GIB, 7.5 * GIB] + [7.5 * GIB] * 300) is None

@@ -2,7 +2,8 @@
 
 It is asked when its memory reaches the share that the user named, and earlier if what is left will not do until it has
 saved: a program that saves at the end of a step grows by one step more, or by two. How much that is, its climb tells:
-three rises in a row, each above all that was used before. Memory that is taken once, or comes and goes, is no climb."""
+three rises in a row that are alike, each above all that was used before. Memory that is taken once, or comes and goes,
+is no climb."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ SAVE_NEEDS = 64 * MIB  # what a save takes besides the model
 STEPS_AHEAD = 2
 SECONDS_AHEAD = 0.06
 RISES = 3
-# Seconds between two looks: at most; at least; and at least while memory rises. In between, what a program needs that
-# takes memory faster than any was seen to.
-LONGEST_S, SHORTEST_S, RISING_S = 0.5, 0.1, 0.02
-SPEED = 8 * GIB  # a second
+ALIKE = 4.0  # none is so many times smaller than the mean
+# Seconds between two looks: at most; at least; and at least while memory rises. Between two glances at the program,
+# which cost less, and lead to a look if it has grown: at least. In between, the less is left, by how fast it may go.
+LONGEST_S, SHORTEST_S, RISING_S, GLANCE_S = 0.5, 0.2, 0.02, 0.05
+SPEED, GLANCE_SPEED = 8 * GIB, 32 * GIB  # a second
+GROWN = 16 * MIB
 
 
 class StopAt(NamedTuple):
@@ -62,6 +65,10 @@ class Brink:
     def interval(self) -> float:
         return min(max(self._left / SPEED, RISING_S if self._rises else SHORTEST_S), LONGEST_S)
 
+    @property
+    def glance_interval(self) -> float:
+        return min(max(self._left / GLANCE_SPEED, GLANCE_S), LONGEST_S)
+
     def reached(self, seconds: float, room: Room, steps: int | None) -> bool:
         threshold = self._stop_at.threshold(room.limit)
         self._by_time.take(seconds, room.used)
@@ -75,23 +82,31 @@ class Brink:
 
 
 class Climb:
-    """The highest use at each of the last few moments, or in each of the last few steps."""
+    """The highest use at each of the last few moments, or in each of the last few steps. What a step took is known when
+    the next has begun."""
 
     def __init__(self) -> None:
         self._highest = 0  # before those that are kept
-        self._kept: list[tuple[float, int]] = []
+        self._over: list[tuple[float, int]] = []
+        self._now: tuple[float, int] | None = None
 
     def take(self, at: float, used: int) -> None:
-        if self._kept and self._kept[-1][0] == at:
-            self._kept[-1] = at, max(self._kept[-1][1], used)
-            return
-        self._kept.append((at, used))
-        if len(self._kept) > RISES + 1:
-            self._highest = max(self._highest, self._kept.pop(0)[1])
+        highest = max(self._now[1], used) if self._now else used
+        if self._now and self._now[0] != at:
+            self._over.append((self._now[0], highest))
+            if len(self._over) > RISES + 1:
+                self._highest = max(self._highest, self._over.pop(0)[1])
+            highest = used
+        self._now = at, highest
 
     @property
     def slope(self) -> float:
-        """The smallest of the last rises; 0 where it does not climb."""
-        rises = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in pairwise(self._kept)]
-        climbs = len(rises) == RISES and min(rises) > 0 and self._kept[0][1] >= self._highest
-        return min(rises) if climbs else 0.0
+        """0 where it does not climb."""
+        if len(self._over) <= RISES or self._over[0][1] < self._highest:
+            return 0.0
+        mean = _rise(self._over[0], self._over[-1])
+        return mean if min(_rise(*pair) for pair in pairwise(self._over)) * ALIKE > max(mean, 0.0) else 0.0
+
+
+def _rise(earlier: tuple[float, int], later: tuple[float, int]) -> float:
+    return (later[1] - earlier[1]) / (later[0] - earlier[0])

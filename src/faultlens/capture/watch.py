@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Literal
 
 from faultlens.capture import process
-from faultlens.capture.brink import Brink, StopAt
+from faultlens.capture.brink import GROWN, Brink, StopAt
 from faultlens.capture.headroom import Headroom, use_in_words, warning
 from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
 from faultlens.crash import StopRequest
 from faultlens.environment.cgroup import Room
 from faultlens.environment.memory_limit import MACHINE, TightestRoom
+from faultlens.environment.procfs import resident
 
 
 class Watch:
@@ -32,6 +33,8 @@ class Watch:
         self._headroom: Headroom | None = Headroom()  # None: it has been told
         self._next_forecast = 0.0
         self._brink = Brink(stop_at) if stop_at else None  # None: not wished, or asked for already
+        self._next_room = 0.0
+        self._resident = 0  # bytes, at the last look
         self._would_stop = stop_at is not None
 
     def look(self, elapsed: float) -> None:
@@ -47,6 +50,9 @@ class Watch:
         return not told
 
     def _look(self, elapsed: float) -> None:
+        if self._brink and elapsed < self._next_room and not self._has_grown():
+            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+            return
         room, loop = self._room.look(elapsed), self._loop()
         if self._brink and room and self._brink.reached(elapsed, room, loop.made if loop else None):
             self._ask_to_end(elapsed, room)
@@ -56,10 +62,15 @@ class Watch:
                 self._warn(warning(self._headroom.forecast))
             else:
                 self._next_forecast = elapsed + self._headroom.interval(elapsed)
-        self.next_look = min(
-            elapsed + self._brink.interval if self._brink else math.inf,
-            self._next_forecast if self._headroom else math.inf,
-        )
+        if self._brink:
+            self._next_room = elapsed + self._brink.interval
+            self._resident = resident(self._timeline.pid)
+            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+        else:
+            self.next_look = self._next_forecast if self._headroom else math.inf
+
+    def _has_grown(self) -> bool:
+        return resident(self._timeline.pid) > self._resident + GROWN
 
     def _ask_to_end(self, elapsed: float, room: Room) -> None:
         self._brink = self._headroom = None
