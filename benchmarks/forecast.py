@@ -24,7 +24,7 @@ TRUTH, RIVALS, MODELS = (PROGRAMS / f"forecast_{name}.py" for name in ("truth", 
 KINDS = ("truth", "rivals", "phases", "forecast")
 STEPS = 10  # of each of two epochs: see forecast_truth.py on how the peak moves
 PATIENCE_S = 900
-NICE = ("nice", "-n", "5")
+NICE = ("nice", "-n", "0")
 Results = dict[str, dict[str, Any]]  # by "model batch kind"
 
 
@@ -68,12 +68,13 @@ class Measuring:
         key = f"{model.name} {batch}"
         words = [model.name, str(batch), "--steps", str(STEPS)]
         if kind == "truth":
-            yield f"{key} truth", [self.python, str(TRUTH), *words, *(["--save"] if middle else [])]
+            yield f"{key} truth", [self.python, str(TRUTH), *words]
         elif kind == "rivals" and middle:  # XLA takes long to compile
             yield f"{key} rivals", [self.python, str(RIVALS), *words[:2]]
         elif kind == "forecast":
             yield f"{key} forecast", forecast_command(model, batch)
         elif kind == "phases" and middle:
+            yield f"{key} saving", [self.python, str(TRUTH), *words, "--save"]
             for phase in ("evaluation", "prediction"):  # in programs that do nothing else
                 yield f"{key} {phase}", [self.python, str(TRUTH), *words, "--phase", phase]
 
@@ -117,7 +118,8 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")
     arguments = parser.parse_args()
-    chosen = [each for each in models(arguments.python) if not arguments.models or each.name in arguments.models]
+    known = {each.name: each for each in models(arguments.python)}
+    chosen = [known[name] for name in arguments.models or known]
     results = Measuring(arguments.python, arguments.results).all(chosen, filter(None, arguments.kinds.split(",")))
     table = forecast_errors.table(results)
     for row in (table.header, *table.rows):
