@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 1000, 240
 _MOST_POINTS = 250
 _HEADROOM = 1.12
 # A limit further above the curve than this would press it to the ground; it is told in words then.
-_LIMIT_IN_SIGHT = 4.0
+_LIMIT_IN_SIGHT = 4
 _LARGEST = float(1 << 60)
 _MOST_EPOCHS, _MOST_SAVES = 40, 40
 _NARROWEST_SPAN = 3
