@@ -234,12 +234,12 @@ HolderKind = Literal[
 
 
 class Holder(Record, frozen=True):
-    """Something in the program that grew between two looks at it."""
+    """Something in the program that holds memory, or the like; of a growth, what grew between two looks at it."""
 
     kind: HolderKind
     text: str  # "the list `history` of train.py has 9,000 items, 40 more with each step"
-    count: int | None = None  # how many more there were
-    size: int | None = None  # how many more bytes
+    count: int | None = None  # how many there were; of a growth, how many more
+    size: int | None = None  # bytes, in the same way
     place: Frame | None = None  # the line that makes them, or that owns them
 
 
@@ -258,6 +258,19 @@ class Growth(Record, frozen=True):
     steps_left: int | None = None  # until then, from the last sample
     seconds_left: float | None = None
     holders: tuple[Holder, ...] = ()  # what grew, the largest first; empty where it could not be seen
+
+
+class Held(Record, frozen=True):
+    """What held the memory when the program was last looked at: something grew, or it was nearly used up. Sizes in
+    bytes."""
+
+    seconds: float  # since the start
+    used: int
+    limit: int
+    limit_of: Literal["control group", "machine"]
+    inside: bool = True  # the program itself was asked; it answers between two steps or calls. False: seen from outside
+    steps: int | None = None  # made until then
+    holders: tuple[Holder, ...] = ()  # the largest first
 
 
 # --------------------------------------------------------------------------------- inside TensorFlow
@@ -408,6 +421,7 @@ class Crash(Record, frozen=True):
     machine: MachineState | None = None
     timeline: tuple[Sample, ...] = ()
     growth: tuple[Growth, ...] = ()  # leaks, the worst first
+    held: Held | None = None
     stop_request: StopRequest | None = None  # of `run --stop-before-oom`
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()

@@ -115,7 +115,7 @@ def test_shared_memory_of_others_is_not_named() -> None:
 
 
 def test_an_answer_is_read_from_a_line_of_the_notes() -> None:
-    line = b'{"pid":7,"census":{"number":2,"steps":9,"complete":true,"largest":[["float32[2]",8]]}}'
+    line = b'{"pid":7,"census":{"number":2,"steps":9,"largest":[{"type":"ndarray","what":"","size":8}]}}'
     answer = read_answer(line, 7)
     assert answer and answer.steps == 9
     assert read_answer(line, 8) is None

@@ -11,6 +11,7 @@ import msgspec
 
 from faultlens.capture.census import Outside
 from faultlens.crash import Frame, Growth, GrowthKind, Holder
+from faultlens.environment.cgroup import Room
 from faultlens.sizes import KIB, in_words
 
 # Of the growth that is to be explained.
@@ -35,16 +36,29 @@ class Grown(msgspec.Struct):
     file: str | None = None
 
 
+class Large(msgspec.Struct):
+    """A tensor, a variable, an array, or a container of such: inside/largest.py."""
+
+    type: str
+    what: str  # "float32[256,1000]"; of a container, one of its items
+    size: int
+    length: int | None = None  # of a container
+    owner: str | None = None
+    file: str | None = None
+
+
 class Inside(msgspec.Struct):
     """The answer of inside/census.py."""
 
     number: int = 0  # what it says has grown, has since the one before
+    time: float = 0.0  # by the monotonic clock, which all processes share
     steps: int | None = None
     complete: bool = False
     types: dict[str, int] = {}
     grown: list[Grown] = []
     tensors: tuple[int, int] = (0, 0)
-    largest: list[tuple[str, int]] = []
+    largest: list[Large] = []
+    arrays: int = 0  # bytes of those that were found
     variables: tuple[int, int] = (0, 0)
     variables_made: list[tuple[str, str | None, int | None, int]] = []
     traces: list[tuple[str, str | None, int | None, int]] = []
@@ -61,6 +75,7 @@ class Look(NamedTuple):
     steps: int | None
     outside: Outside
     inside: Inside | None
+    room: Room | None = None
 
     def follows(self, other: Look) -> bool:
         """Whether what grew inside in between is known."""
@@ -188,7 +203,7 @@ def _containers(second: Inside, span: _Span) -> Iterator[Holder]:
             continue
         owner = grown.owner or "whose owner was not seen"
         each = f", {in_words(grown.each)} each" if grown.each >= KIB else ""
-        text = f"the {grown.type} {owner} grew by {span.items(grown.grew)}: {_items(grown.items)}{each}"
+        text = f"the {grown.type} {owner} grew by {span.items(grown.grew)}: {items_in_words(grown.items)}{each}"
         kind = "tensors" if grown.items.startswith("EagerTensor") else "python objects"
         place = Frame(kind="python", function="", file=grown.file) if grown.file else None
         yield Holder(kind=kind, text=text, count=grown.grew, size=grown.grew * grown.each, place=place)  # type: ignore[arg-type]
@@ -292,7 +307,7 @@ def _span(first: Look, second: Look) -> _Span:
     return _Span(max(second.steps - first.steps, 1) if first.steps and second.steps else None, seconds)
 
 
-def _items(items: str) -> str:
+def items_in_words(items: str) -> str:
     """ "EagerTensors of float32[256,1000]"."""
     kind, _, rest = items.partition(" ")
     return f"{_PLURALS.get(kind, f'{kind} objects' if not rest else f'{kind}s')}" + (f" of {rest}" if rest else "")

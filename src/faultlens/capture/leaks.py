@@ -17,11 +17,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from faultlens.capture import census
-from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.growth import Trend, trends, value_of
 from faultlens.capture.growth_record import record, until
-from faultlens.capture.holders import Inside, Look, has_owner, holders, is_harmless, is_undecided, read_answer
+from faultlens.capture.holders import Look, has_owner, holders, is_harmless, is_undecided
+from faultlens.capture.looks import Looks
 from faultlens.capture.progress import Loop
 from faultlens.capture.timeline import Timeline
 from faultlens.clues.leaks import end_foretold, told
@@ -38,14 +37,6 @@ PATIENCE = 4  # how often what may be garbage is looked at again
 FREE_LOOKS, LOOKS_A_MINUTE = 4, 1
 
 
-class _Asked(NamedTuple):
-    """A look whose answer from inside is awaited."""
-
-    sample: Sample
-    outside: census.Outside
-    until: float
-
-
 class _Suspicion(NamedTuple):
     kinds: tuple[GrowthKind, ...]
     look: Look
@@ -55,7 +46,7 @@ class Leaks:
     def __init__(
         self,
         timeline: Timeline,
-        area: SharedArea | None,
+        looks: Looks,
         loop: Callable[[], Loop | None],
         tell: Callable[[str], None],
         foretell: Callable[[], bool] = lambda: True,
@@ -63,17 +54,16 @@ class Leaks:
         """`foretell`: whether it is still to be told when memory will run out, which is told once."""
         self.next_look = 0.0
         self._timeline = timeline
-        self._area = area
+        self._looks = looks
         self._loop = loop
         self._tell = tell
         self._foretell = foretell
         self._found: dict[GrowthKind, Growth] = {}
         self._doubtful: dict[GrowthKind, Growth] = {}  # that may come to an end by itself
         self._kinds: tuple[GrowthKind, ...] = ()  # that are being looked at
-        self._asked: _Asked | None = None
+        self._asked = False
         self._suspicion: _Suspicion | None = None
-        self._notes_read = 0
-        self._looks = 0
+        self._count = 0  # of looks
         self._tries = 0
 
     def look(self, elapsed: float) -> None:
@@ -82,6 +72,11 @@ class Leaks:
         except Exception as error:  # whatever it is: the program goes on
             self.next_look = math.inf
             self._tell(f"leaks are no longer watched for: {error!r}")
+
+    @property
+    def is_looking(self) -> bool:
+        """What is between its two looks must not be asked by others: what grew is counted from one to the next."""
+        return self._asked or self._suspicion is not None
 
     def growth(self, died: bool) -> tuple[Growth, ...]:
         """All that was found. Of a program that died also what was only suspected."""
@@ -102,12 +97,17 @@ class Leaks:
         usual = min(max(CLOSEST_S, elapsed * LATER), LATEST_S)
         if not self._timeline.samples:
             return CLOSEST_S
-        if self._asked is not None:
-            look = self._answered(elapsed)
-            return ANSWER_EVERY_S if look is None else self._looked(look, usual)
+        if self._asked:
+            look = self._looks.answered(elapsed)
+            if look is None:
+                return ANSWER_EVERY_S
+            self._asked = False
+            return self._looked(look, usual)
+        if self._looks.under_way:
+            return CLOSEST_S  # somebody else's
         suspected = [trend for trend in trends(self._timeline.samples) if trend.what not in self._found]
         if self._suspicion is None:
-            if suspected and self._looks < FREE_LOOKS + LOOKS_A_MINUTE * elapsed / 60:
+            if suspected and self._count < FREE_LOOKS + LOOKS_A_MINUTE * elapsed / 60:
                 self._kinds = tuple(trend.what for trend in suspected)
                 self._ask(elapsed)
                 return ANSWER_EVERY_S
@@ -145,30 +145,9 @@ class Leaks:
     # -------------------------------------------------------------------------- looks at the program
 
     def _ask(self, elapsed: float) -> None:
-        self._looks += 1
-        pid = self._timeline.pid
-        if self._area is not None:
-            self._notes_read = self._area.notes_size()
-            self._area.ask_to_look(pid)
-        until = elapsed + (ANSWER_S if self._area is not None else 0)
-        self._asked = _Asked(self._timeline.samples[-1], census.look(pid), until)
-
-    def _answered(self, elapsed: float) -> Look | None:
-        """None: not yet."""
-        assert self._asked is not None
-        answer = self._answer()
-        if answer is None and elapsed < self._asked.until:
-            return None
-        if self._area is not None:
-            self._area.ask_to_look(0)
-        asked, self._asked = self._asked, None
-        inside = answer if answer is not None and answer.problem is None else None
-        return Look(asked.sample.seconds, asked.sample.steps, asked.outside, inside)
-
-    def _answer(self) -> Inside | None:
-        lines = self._area.notes_since(self._notes_read).splitlines() if self._area is not None else []
-        answers = (read_answer(line, self._timeline.pid) for line in lines if b'"census"' in line)
-        return next((answer for answer in answers if answer is not None), None)
+        self._count += 1
+        self._asked = True
+        self._looks.ask(elapsed, ANSWER_S)
 
     def _looked(self, look: Look, usual: float) -> float:
         if self._suspicion is None:

@@ -21,6 +21,8 @@ from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.gpu_memory import gpu_memory_of
 from faultlens.capture.leaks import Leaks
+from faultlens.capture.looks import Looks
+from faultlens.capture.near_limit import NearLimit, held_at
 from faultlens.capture.output_tail import OutputTail
 from faultlens.capture.progress import Loop, read_loop
 from faultlens.capture.sources import own_source, with_sources
@@ -129,7 +131,11 @@ class _Supervisor:
         self.pid = launch.start(command, environment, mask, attach)
         self.timeline = Timeline(self.pid, self.cgroup, self.options.redact, self._loop, gpu_memory_of(self.pid))
         self.watch = Watch(self.timeline, self._loop, self.options.stop_at, self.tell)
-        self.leaks = Leaks(self.timeline, self.area, self._loop, self.tell, self.watch.take_over)
+        self.looks = Looks(self.timeline, self.area)
+        self.leaks = Leaks(self.timeline, self.looks, self._loop, self.tell, self.watch.take_over)
+        self.near_limit = NearLimit(
+            self.timeline, self.looks, self.options.stop_at, lambda: self.leaks.is_looking, self.tell
+        )
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
             self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
@@ -143,6 +149,7 @@ class _Supervisor:
             elapsed = time.monotonic() - self.started
             if elapsed >= next_sample:
                 self.timeline.take(elapsed)
+                self.near_limit.look(elapsed)
                 next_sample = elapsed + self.timeline.interval(elapsed)
             if elapsed >= self.watch.next_look:
                 self.watch.look(elapsed)
@@ -293,6 +300,7 @@ class _Supervisor:
         if self.hung:
             outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
         crash = self.main or self._from_status(outcome)
+        self.looks.end()
         log = None
         if outcome.kind != "ok" or self.children:  # a GPU fault ends in an exception, and is logged
             pids = {self.pid, *(thread.id for thread in crash.threads)}
@@ -306,6 +314,7 @@ class _Supervisor:
             output=output,
             timeline=tuple(self.timeline.samples),
             growth=self.leaks.growth(outcome.kind != "ok"),
+            held=held_at(self.looks.best, self.started),
             stop_request=self.watch.request,
             memory=crash.memory or self.timeline.memory,
             limits=crash.limits or self.timeline.limits,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from faultlens.clues.held import held_evidence
 from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 from faultlens.crash import Crash, Growth, Sample
 from faultlens.diagnosis import Evidence, Fix
@@ -19,6 +20,7 @@ JUMP_S = 10.0
 JUMP = 1 / 3  # of the limit
 FEW_STEPS = 3
 OTHERS = 1 / 2  # of the limit
+HELD_BESIDE_A_LEAK = 2
 
 Kind = Literal["leak", "growth", "jump", "beginning", "others", "unknown"]
 _KILLED = re.compile(r"Killed process (?P<pid>\d+) .*?anon-rss:(?P<kilobytes>\d+)kB")
@@ -40,6 +42,12 @@ class MemoryDeath(NamedTuple):
 
 
 def memory_death(crash: Crash) -> MemoryDeath:
+    death = _death(crash)
+    most = HELD_BESIDE_A_LEAK if death.kind == "leak" else None  # what grew explains it
+    return death._replace(evidence=(*death.evidence, *held_evidence(crash, most)))
+
+
+def _death(crash: Crash) -> MemoryDeath:
     growth = growth_of(crash, "memory", "shared memory")
     if growth is not None:
         return _leak(growth)

@@ -1,4 +1,4 @@
-"""What the program's memory is used for, as Python sees it: looked at twice when it grows, and never otherwise."""
+"""What the program's memory is used for, as Python sees it: looked at when it grows or is nearly used up, only then."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import time
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
-from .item_sizes import described, items_of, tensor_bytes
+from .item_sizes import items_of, tensor_bytes
+from .largest import Largest
 from .notes import Notes
-from .owners import Owners, is_own_class, is_untracked
+from .owners import ARRAYS, Owners, is_own_class
 from .tally import Tally, most
 
 SECONDS = 0.5  # of its thread, for counting, which takes 0.1 with TensorFlow loaded; then it stops, and says so
@@ -19,7 +20,7 @@ LEAST_LENGTH = 24  # of a container that is remembered
 LEAST_GROWN = 8
 MAX_NAMES = 100
 MAX_WEIGHED, MAX_TOLD, MAX_TYPES, MAX_PLACES = 12, 4, 12, 12
-NOTHING, CONTAINER, TENSOR, VARIABLE, OWN = range(5)
+NOTHING, CONTAINER, TENSOR, VARIABLE, OWN, ARRAY = range(6)
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
 
 
@@ -45,25 +46,32 @@ class Census:
     def _look(self, steps: int | None) -> dict[str, Any]:
         started = time.perf_counter()
         blocks = sys.getallocatedblocks() - self._blocks if self._blocks else 0
-        counted = _Counted()
         objects = gc.get_objects()
+        counted = _Counted()  # after it: what is ours is not counted
         owners = Owners({id(objects), id(self._before)})
+        for array in owners.arrays:
+            counted.largest.thing(array)
         complete = self._count(objects, counted, time.thread_time() + SECONDS)
+        for each in [*owners.untracked, *counted.untracked]:
+            counted.dictionary(each)
         untracked = [each for each in (*owners.untracked, *counted.untracked) if len(each) >= LEAST_LENGTH]
         counted.lengths.update((id(each), len(each)) for each in untracked)
         objects += untracked
-        owners.hidden |= {id(untracked), id(counted.untracked), id(owners.untracked)}
+        ours = (untracked, counted.untracked, owners.untracked, owners.arrays, vars(counted), vars(counted.largest))
+        owners.hidden |= set(map(id, ours))
         grown = self._grown(objects, counted.lengths)
         del objects
         self._taken += 1
         record: dict[str, Any] = {
             "number": self._taken,
+            "time": round(time.monotonic(), 3),
             "steps": steps,
             "complete": complete,
             "types": self._more(counted.types),
             "grown": _told(grown, owners),
             "tensors": [counted.tensors, counted.tensor_bytes],
-            "largest": [[text, size] for size, text in counted.largest],
+            "largest": counted.largest.told(owners),
+            "arrays": counted.largest.array_bytes,
             "variables": [counted.variables, counted.variable_bytes],
             "variables_made": most(self._tally.variables, MAX_PLACES),
             "traces": most(self._tally.traces, MAX_PLACES),
@@ -78,8 +86,7 @@ class Census:
 
     def _count(self, objects: list[Any], counted: _Counted, deadline: float) -> bool:
         """False: time ran out."""
-        kinds: dict[type, int] = {}
-        types, lengths = counted.types, counted.lengths
+        types, lengths, kinds = counted.types, counted.lengths, counted.kinds
         for number, thing in enumerate(objects):
             if not number & 2047 and time.thread_time() > deadline:
                 return False
@@ -91,14 +98,16 @@ class Census:
             if what == CONTAINER:
                 if len(thing) >= LEAST_LENGTH:
                     lengths[id(thing)] = len(thing)
-                if kind is dict and len(thing) <= MAX_NAMES:  # it may hold the attributes of an object
-                    counted.untracked += [each for each in list(thing.values()) if is_untracked(each)]
+                if kind is dict:
+                    counted.dictionary(thing)
+                elif thing:
+                    counted.largest.container(thing)
             elif what == TENSOR:
                 counted.tensor(thing)
             elif what == VARIABLE:
                 counted.variable(thing)
             elif what == OWN:
-                counted.untracked += [each for each in gc.get_referents(thing) if is_untracked(each)]
+                counted.values(gc.get_referents(thing), thing)
         return True
 
     def _more(self, types: dict[type, int]) -> dict[str, int]:
@@ -124,27 +133,43 @@ class _Counted:
         self.lengths: dict[int, int] = {}
         self.tensors = self.tensor_bytes = 0
         self.variables = self.variable_bytes = 0
-        self.largest: list[tuple[int, str]] = []
+        self.largest = Largest()
         self.untracked: list[Any] = []  # dictionaries of the user's own objects
+        self.kinds: dict[type, int] = {}
 
     def tensor(self, tensor: Any) -> None:
         size = tensor_bytes(tensor)
         self.tensors += 1
         self.tensor_bytes += size
-        self._weigh(size, tensor, "")
+        self.largest.weighed(size, tensor)
 
     def variable(self, variable: Any) -> None:
         size = int(variable.shape.num_elements() or 0) * int(variable.dtype.size)
         self.variables += 1
         self.variable_bytes += size
-        self._weigh(size, variable, "variable ")
+        self.largest.weighed(size, variable)
 
-    def _weigh(self, size: int, thing: Any, kind: str) -> None:
-        if len(self.largest) < MAX_TOLD or size > self.largest[-1][0]:
-            shape = thing.shape.as_list() if thing.shape.rank is not None else "?"
-            self.largest.append((size, kind + described(thing.dtype, shape)))
-            self.largest.sort(reverse=True)
-            del self.largest[MAX_TOLD:]
+    def dictionary(self, names: dict[Any, Any]) -> None:
+        """It may hold the names of a module or the attributes of an object: then not it is of interest, but they."""
+        if not names:
+            return
+        if len(names) <= MAX_NAMES:
+            self.values(list(names.values()), names)
+        if len(names) > MAX_NAMES or type(next(iter(names))) is not str:
+            self.largest.container(names)
+
+    def values(self, values: list[Any], parent: Any) -> None:
+        """Of a dictionary, or what an object of the user's refers to."""
+        kinds = self.kinds
+        for each in values:
+            kind = type(each)
+            what = kinds.get(kind)
+            if what is None:
+                what = kinds[kind] = _what(kind)
+            if what == ARRAY:
+                self.largest.thing(each, parent)
+            elif kind is dict and not gc.is_tracked(each):
+                self.untracked.append(each)
 
 
 def _what(kind: type) -> int:
@@ -154,6 +179,8 @@ def _what(kind: type) -> int:
         return TENSOR
     if kind.__name__ == "ResourceVariable":
         return VARIABLE
+    if kind.__name__ in ARRAYS:
+        return ARRAY
     return OWN if is_own_class(kind) else NOTHING
 
 

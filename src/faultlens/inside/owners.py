@@ -1,4 +1,4 @@
-"""Who owns a container: a global, a local variable of a running function, an attribute, a closure."""
+"""Who owns a container, an array or a tensor: a global, a local of a running function, an attribute, a closure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Optional
 from .own_code import is_own
 
 CONTAINERS = (list, dict, set, deque)
+ARRAYS = ("EagerTensor", "ndarray", "bytes", "bytearray", "DataFrame", "Series")
 MAX_DEPTH = 3  # of containers in each other
 MAX_FRAMES = 200
 CO_OPTIMIZED = 1
@@ -28,17 +29,25 @@ class Owners:
         self._modules = {id(names): (name, file) for name, file, names in _modules()}
         self._named: dict[int, Owner] = {}
         self.untracked: list[Any] = []
+        self.arrays: list[Any] = []
         for name, value, owner in (*_globals(), *_locals()):
-            if is_a(value, CONTAINERS) and id(value) not in self._named:
+            if id(value) not in self._named and (is_a(value, CONTAINERS) or type(value).__name__ in ARRAYS):
                 self._named[id(value)] = f"`{name}` ({owner[0]})", owner[1]
                 if is_untracked(value):
                     self.untracked.append(value)
+                elif type(value).__name__ in ARRAYS:
+                    self.arrays.append(value)
 
-    def of(self, thing: Any, depth: int = 0) -> Owner | None:
-        """None: nobody was found."""
+    def named(self, thing: Any) -> Owner | None:
+        """Without a search: globals and local variables."""
+        return self._named.get(id(thing))
+
+    def of(self, thing: Any, depth: int = 0, found_in: Any = None) -> Owner | None:
+        """None: nobody was found. `found_in`: what is known to refer to it, so that nobody else is looked for."""
         if id(thing) in self._named:
             return self._named[id(thing)]
-        referrers = [other for other in gc.get_referrers(thing) if id(other) not in self.hidden]
+        referrers = [found_in] if found_in is not None else gc.get_referrers(thing)
+        referrers = [other for other in referrers if id(other) not in self.hidden]
         self.hidden.add(id(referrers))
         for ask in (self._as_global, self._as_attribute, self._as_closure):
             for other in referrers:

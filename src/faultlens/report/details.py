@@ -43,6 +43,7 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
     yield Section("maps", [words(line, QUIET if row else "") for row, line in enumerate(facts.mappings(crash))])
     yield Section("files", [words(f"{file.path}: {facts.file_state(file)}") for file in crash.files])
     yield Section("library", _libraries(crash))
+    yield Section("held", pairs(facts.held(crash), width))
     yield Section("usage", pairs(facts.usage(crash), width))
     yield Section("time", timeline.rows(crash, width))
     yield Section("marks", pairs(last_marks(crash.progress, _MARKS), width))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from faultlens.clues.addresses import mapping_at
+from faultlens.clues.held import moment
 from faultlens.clues.leaks import in_full
 from faultlens.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
 from faultlens.report.quantities import count, duration, size
@@ -109,6 +110,13 @@ def growth(crash: Crash) -> Pairs:
         facts.append((str(each.what), in_full(each)))
         facts += [("", holder.text) for holder in each.holders]
     return facts
+
+
+def held(crash: Crash) -> Pairs:
+    """What held the memory when the program was last looked at."""
+    if crash.held is None or not crash.held.holders:
+        return []
+    return [("", moment(crash.held, crash.seconds)), *((each.kind, each.text) for each in crash.held.holders)]
 
 
 def limits(crash: Crash) -> Pairs:

@@ -294,6 +294,7 @@ def _facts(crash: Crash) -> dict[str, Any]:
             (title, some(rows, _ROWS))
             for title, rows in (
                 ("Growth", facts.growth(crash)),
+                ("What held it", facts.held(crash)),
                 ("Use", facts.usage(crash)),
                 ("Control group", facts.cgroup(crash.cgroup_before, crash.cgroup)),
                 ("Limits", facts.limits(crash)),

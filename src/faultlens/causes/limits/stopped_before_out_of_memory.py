@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
+from faultlens.clues.held import held_evidence
 from faultlens.clues.saving import left_behind
 from faultlens.clues.senders import ended_by
 from faultlens.clues.stopping import request_in_words, sent_by_others
@@ -19,7 +20,7 @@ class StoppedBeforeOutOfMemory(Cause):
     how much memory was used of which limit.
 
     ## How to prove it
-    The report holds the request, with its time, and the memory timeline up to it.
+    The report holds the request, with its time, the memory timeline up to it, and what held the memory shortly before.
 
     ## How to fix it
     See in the timeline whether memory grew until the end (something is kept from step to step) or was taken at once
@@ -46,6 +47,7 @@ class StoppedBeforeOutOfMemory(Cause):
             evidence=evidence(
                 (request_in_words(request), "--stop-before-oom"),
                 ("ended by SIGTERM" if by_signal else f"exit code {outcome.exit_code}, after SIGTERM", "wait status"),
+                *held_evidence(case.crash),
                 *left_behind(case),
             ),
             fixes=(
