@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,43 @@ def test_a_container_in_another() -> None:
     kept.append([[]])
     (entry,) = grown(lambda number: kept[0][0].append(number))
     assert entry["owner"] == "an item of an item of `kept` (global of test_census.py)"
+
+
+def largest() -> dict[str, str]:
+    """Owner and what it is, of what takes a megabyte or more."""
+    notes = Written()
+    Census(Tally()).take(notes, None)
+    return {
+        entry["owner"]: f"{entry['type']} {entry['what']}"
+        for entry in notes.answers[0]["largest"]
+        if "test_census" in (entry["file"] or "")
+    }
+
+
+def test_the_largest_arrays_and_who_owns_them() -> None:
+    class Loader:
+        def __init__(self) -> None:
+            self.images = np.ones((300, 1000))
+
+    loader = Loader()
+    rows = np.ones((200, 1000))[1:]  # a view: what it keeps alive counts
+    kept.extend((number, np.ones(20_000)) for number in range(20))
+    trainer = Trainer()
+    trainer.cache.update((number, np.ones(50_000)) for number in range(10))
+    assert loader is not None and rows is not None
+    assert largest() == {
+        "`kept` (global of test_census.py)": "list tuple",
+        "`.cache` of a Trainer object": "dict ndarray float64[50000]",
+        "`.images` of a Loader object": "ndarray float64[300,1000]",
+        "`rows` (local of test_the_largest_arrays_and_who_owns_them() in test_census.py)": "ndarray float64[199,1000]",
+    }
+
+
+def test_what_lies_in_a_file_is_not_in_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.ones((300, 1000)))
+    mapped = np.asarray(np.load(tmp_path / "data.npy", mmap_mode="r"))
+    assert mapped.shape == (300, 1000)
+    assert largest() == {}
 
 
 def test_what_all_items_share_is_not_theirs() -> None:

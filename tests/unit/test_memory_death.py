@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from faultlens.clues.memory_death import Kind, memory_death
-from faultlens.crash import CgroupState, Crash, Growth, Holder, Outcome, Progress, Sample
+from faultlens.crash import CgroupState, Crash, Growth, Held, Holder, Outcome, Progress, Sample, StopRequest
 from faultlens.diagnose import diagnose
 from faultlens.sizes import GIB, MIB
 
@@ -87,6 +89,50 @@ def test_a_jump_while_saving() -> None:
     assert death.title == "one sudden jump during a save of model.keras"
     assert "from 800 MiB to 1.9 GiB" in death.evidence[0].fact
     assert "faultlens.save" in death.fixes[0].detail
+
+
+IMAGES = Holder(kind="python objects", text="the array `images` (global of train.py): uint8[9000], 1.1 GiB")
+
+
+def held(used: int, steps: int | None = 40) -> Held:
+    return Held(
+        seconds=58.8, used=used, limit=LIMIT, limit_of="control group", steps=steps, holders=(IMAGES, IMAGES, IMAGES)
+    )
+
+
+def test_what_held_the_memory_is_evidence_with_its_moment() -> None:
+    crash = killed(lambda at: 800 * MIB if at < 57 else 1900 * MIB, held=held(1800 * MIB))
+    assert kind_of(crash) == "jump"
+    facts = [item.fact for item in diagnose(crash).diagnoses[0].evidence]
+    assert IMAGES.text in facts
+    assert (
+        "what held memory 1.2 s before the end, when it had come to 87% of the 2 GiB of the control group (seen between"
+        " two steps, so without what is only used while they run)"
+    ) in facts
+
+
+def test_what_held_it_at_a_fifth_of_the_limit_explains_nothing() -> None:
+    crash = killed(lambda at: int(at * 30e6), held=held(400 * MIB))
+    assert all(item.source != "census" for item in memory_death(crash).evidence)
+
+
+def test_beside_a_leak_only_the_largest_are_named() -> None:
+    crash = killed(lambda at: int(at * 30e6), growth=(growth(IMAGES),), held=held(1800 * MIB))
+    assert sum(item.fact == IMAGES.text for item in memory_death(crash).evidence) == 1 + 2
+
+
+def test_what_held_the_memory_of_a_program_that_was_asked_to_end() -> None:
+    request = StopRequest(seconds=59.0, used=1945 * MIB, limit=LIMIT, limit_of="control group")
+    crash = replace(
+        killed(lambda _: 1900 * MIB, held=held(1800 * MIB, steps=None)),
+        outcome=Outcome(kind="signal", signal="SIGTERM"),
+        stop_request=request,
+        cgroup=None,
+    )
+    first = diagnose(crash).diagnoses[0]
+    assert first.cause == "stopped-before-out-of-memory"
+    facts = [item.fact for item in first.evidence]
+    assert IMAGES.text in facts and any("between two calls" in fact for fact in facts)
 
 
 def test_a_rise_over_a_minute_is_no_jump() -> None:

@@ -24,7 +24,7 @@ from faultlens.sizes import GIB, MIB
 GROWS = "kept = []\nwhile True:\n    kept.append(bytearray(b'x') * (4 << 20)); time.sleep(0.01)\n"
 HANDLES = "import sys, time, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
 TRAINS = """
-import sys
+import sys, time
 import keras, numpy as np
 from faultlens.keras import SafeCheckpoint
 
@@ -32,6 +32,7 @@ class Grows(keras.callbacks.Callback):
     kept = []
     def on_train_batch_end(self, batch, logs=None):
         self.kept.append(np.ones(20 << 20, dtype="uint8"))
+        time.sleep(0.1)
 
 model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
 model.compile("adam", "mse")
@@ -117,6 +118,28 @@ def test_a_training_is_saved(tmp_path: Path) -> None:
     found, _ = newest_whole(tmp_path / "model.keras")
     assert found is not None and found.manifest is not None and found.manifest.training["step"] > 0
     assert "stopped by faultlens before the" in ran.stderr
+    facts = [item.fact for item in ran.report.diagnoses[0].evidence]
+    assert any("the list `.kept` of class Grows: " in fact and "uint8[20971520]" in fact for fact in facts), facts
+
+
+@limited
+def test_what_held_the_memory_before_it_was_killed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    ran = run(tmp_path, [sys.executable, Path(__file__).parent / "holding.py", str(GIB), "2"], GIB)
+    assert ran.status == -signal.SIGKILL, ran.stderr
+    held = ran.report.crash.held
+    assert held is not None and held.inside and held.limit == GIB
+    assert held.used > 0.85 * GIB and held.seconds < (ran.report.crash.seconds or 0)
+    images, history, kernel = held.holders[:3]
+    assert images.text.startswith("the array `.images` of a Loader object: uint8[")
+    assert history.text == (
+        "the list `history` (global of holding.py): 25 EagerTensors of float32[4,256,1024], about 100 MiB in all"
+    )
+    assert kernel.text == "the variable `sequential/wide/kernel`: float32[1024,10240], 40 MiB"
+    best = ran.report.diagnoses[0]
+    facts = [item.fact for item in best.evidence]
+    assert best.cause == "out-of-memory-kill" and {images.text, history.text, kernel.text} <= set(facts)
+    assert any("s before the end" in fact and "seen between two" in fact for fact in facts)
 
 
 # ---------------------------------------------------------------------------------------- the command line

@@ -1,0 +1,137 @@
+"""What holds the memory of a program that has nearly used it up: only what was seen, and asked for once."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from faultlens.capture.brink import StopAt
+from faultlens.capture.census import Outside
+from faultlens.capture.held import held
+from faultlens.capture.holders import Inside, Large, Look
+from faultlens.capture.looks import Looks
+from faultlens.capture.near_limit import NearLimit, held_at
+from faultlens.capture.timeline import Timeline
+from faultlens.crash import Sample
+from faultlens.environment.cgroup import Cgroup, Room
+from faultlens.sizes import GIB, MIB
+
+ROOM = Room(limit=2 * GIB, used=1800 * MIB, where="/sys/fs/cgroup/job/memory.max")
+OUTSIDE = Outside(
+    memory={"heap": 300 * MIB, "mappings": 1300 * MIB},
+    mappings=100,
+    reserved=0,
+    files=Counter(),
+    threads=Counter(),
+    shared={},
+    libraries=(),
+)
+IMAGES = Large("ndarray", "uint8[9000,224,224]", 430 * MIB, owner="`images` (global of train.py)", file="/ada/train.py")
+HISTORY = Large("list", "EagerTensor float32[256,1000]", 300 * MIB, length=307)
+INSIDE = Inside(
+    number=1,
+    time=1050.0,
+    steps=40,
+    largest=[IMAGES, HISTORY],
+    arrays=430 * MIB,
+    tensors=(310, 301 * MIB),
+    variables=(12, 20 * MIB),
+    malloc=(800 * MIB, MIB),
+)
+
+
+def look(inside: Inside | None = INSIDE) -> Look:
+    return Look(49.0, 40, OUTSIDE, inside, ROOM)
+
+
+def texts(inside: Inside | None) -> list[str]:
+    return [holder.text for holder in held(look(inside))]
+
+
+def test_the_largest_first_and_no_owner_that_was_not_seen() -> None:
+    assert texts(INSIDE) == [
+        "the array `images` (global of train.py): uint8[9000,224,224], 430 MiB",
+        "the list whose owner was not seen: 307 EagerTensors of float32[256,1000], about 300 MiB in all",
+    ]
+
+
+def test_many_small_variables_are_told_as_one() -> None:
+    assert texts(replace(INSIDE, variables=(412, 250 * MIB)))[-1] == "all 412 tf.Variables together: 250 MiB"
+
+
+def test_native_memory_that_python_does_not_hold() -> None:
+    native = replace(INSIDE, malloc=(1500 * MIB, 0), caches=1)
+    assert texts(native)[0] == (
+        "the native heap: 749 MiB in use that no Python object was seen to hold; Dataset.cache (1) keeps what it has"
+        " read there"
+    )
+    assert not any("native" in text for text in texts(replace(native, largest=[HISTORY], arrays=1100 * MIB)))
+
+
+def test_a_program_that_does_not_answer_is_seen_from_outside() -> None:
+    assert texts(None) == ["heap and anonymous mappings: 1.6 GiB; what is in them could not be seen"]
+    record = held_at(look(None), started=1000.0)
+    assert record and not record.inside and record.seconds == 49.0
+
+
+def test_the_moment_is_that_of_the_answer() -> None:
+    record = held_at(look(), started=1000.0)
+    assert record and (record.seconds, record.steps, record.limit_of) == (50.0, 40, "control group")
+
+
+# ------------------------------------------------------------------------------------------- when it is asked
+
+
+class Group:
+    """A control group in a folder, and the looks at this very process."""
+
+    def __init__(self, folder: Path, stop_at: StopAt | None = None) -> None:
+        (folder / "cgroup.procs").touch()
+        (folder / "memory.max").write_text(str(GIB))
+        (folder / "memory.swap.max").write_text("0")
+        self.folder = folder
+        self.timeline = Timeline(os.getpid(), Cgroup(2, folder, None), True)
+        self.looks = Looks(self.timeline, None)
+        self.others_look = False
+        self.near = NearLimit(self.timeline, self.looks, stop_at, lambda: self.others_look, pytest.fail)
+
+    def is_looked_at(self, seconds: float, used: int, files: int = 0) -> bool:
+        (self.folder / "memory.current").write_text(str(used + files))
+        (self.folder / "memory.stat").write_text(f"active_file {files}\ninactive_file 0\n")
+        self.timeline.samples.append(Sample(seconds=seconds, rss=used, cgroup_used=used + files))
+        self.looks.best = None
+        self.near.look(seconds)
+        self.near.look(seconds)  # it has answered
+        return self.looks.best is not None
+
+
+def test_it_is_asked_once_even_if_it_stays_there_for_hours(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    assert not any(group.is_looked_at(second / 10, second * 8 * MIB) for second in range(100))
+    assert group.is_looked_at(10.1, 880 * MIB)
+    assert not any(group.is_looked_at(hour * 3600, 900 * MIB) for hour in range(1, 10))
+
+
+def test_files_in_memory_are_no_reason(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    assert not any(group.is_looked_at(second, 300 * MIB, files=700 * MIB) for second in range(100))
+
+
+def test_it_is_not_asked_if_the_look_may_be_too_much(tmp_path: Path) -> None:
+    assert not Group(tmp_path).is_looked_at(1.0, 1000 * MIB)
+
+
+def test_it_is_asked_before_it_will_be_asked_to_end(tmp_path: Path) -> None:
+    assert Group(tmp_path, StopAt(share=0.5)).is_looked_at(1.0, 450 * MIB)
+
+
+def test_between_the_two_looks_at_a_leak_it_is_not_asked(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    group.others_look = True
+    assert not group.is_looked_at(1.0, 900 * MIB)
+    group.others_look = False
+    assert group.is_looked_at(2.0, 900 * MIB)
