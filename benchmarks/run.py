@@ -27,6 +27,7 @@ import forecast
 import forecast_rule
 import images
 import kernels
+import leaks
 import losses
 import machine
 import needs
@@ -56,6 +57,7 @@ BENCHMARKS = {
     "core": core_file.run,
     "supervisor": supervisor.run,
     "watch": watch.run,
+    "leaks": leaks.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,
     "needs": needs.run,
