@@ -139,6 +139,14 @@ def test_a_rise_over_a_minute_is_no_jump() -> None:
     assert kind_of(killed(lambda at: int(at * 30e6))) == "unknown"
 
 
+def test_an_even_climb_in_the_last_seconds_is_no_jump() -> None:
+    assert kind_of(killed(lambda at: (800 + 110 * max(at - 50, 0)) * MIB)) == "unknown"
+
+
+def test_a_jump_may_take_some_seconds() -> None:
+    assert kind_of(killed(lambda at: (800 + 350 * min(max(at - 54, 0), 3)) * MIB)) == "jump"
+
+
 def test_too_much_from_the_beginning() -> None:
     crash = killed(lambda at: int(at * 200e6), 9, steps=lambda at: int(at > 7), progress=Progress(phase="train"))
     assert kind_of(crash) == "beginning"

@@ -1,7 +1,8 @@
 """Which kind of death it was when memory ran out: a leak, a sudden jump, too much from the beginning, or others.
 
 - leak: memory grew with every step (capture/growth.py), and what held it was seen; without that it only grew;
-- jump: within the last ten seconds it rose by a third of the limit or more, and was steady before;
+- jump: within the last ten seconds it rose by a third of the limit or more, half of that at once, and was steady
+  before;
 - beginning: it was killed within the first steps;
 - others: its own memory was less than half of the limit that was used up."""
 
@@ -18,6 +19,7 @@ from faultlens.sizes import in_words
 
 JUMP_S = 10.0
 JUMP = 1 / 3  # of the limit
+AT_ONCE = 1 / 2, JUMP_S / 3  # of the rise; an even climb makes a third of it in that time
 FEW_STEPS = 3
 OTHERS = 1 / 2  # of the limit
 HELD_BESIDE_A_LEAK = 2
@@ -115,6 +117,8 @@ def _jump(crash: Crash, samples: list[Sample], limit: int) -> MemoryDeath | None
     level = max(earlier)
     if level - min(earlier) > (end - level) / 2:
         return None  # it had been rising before
+    if not _is_sudden([(sample.seconds, sample.rss_anonymous or 0) for sample in samples[len(before) - 1 :]], end):
+        return None
     start = next(sample for sample in samples if sample.seconds > before[-1].seconds)
     seconds = max((crash.seconds or last.seconds) - start.seconds, 0.1)
     phase = phase_in_words(crash)
@@ -124,6 +128,18 @@ def _jump(crash: Crash, samples: list[Sample], limit: int) -> MemoryDeath | None
     )
     return MemoryDeath(
         "jump", f"one sudden jump{during}", (Evidence(fact=fact, source="timeline"),), _fixes_in_phase(crash)
+    )
+
+
+def _is_sudden(course: list[tuple[float, int]], end: int) -> bool:
+    """Of samples that are far from each other it cannot be told, and is taken to be so."""
+    share, seconds = AT_ONCE
+    course = [*course, (course[-1][0], end)]
+    return any(
+        later - earlier >= share * (end - course[0][1])
+        for number, (began, earlier) in enumerate(course)
+        for next_one, (at, later) in enumerate(course[number + 1 :])
+        if next_one == 0 or at - began <= seconds
     )
 
 
