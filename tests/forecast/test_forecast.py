@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import MODELS, PROGRAMS, Told, forecast
+from asking import MODELS, PROGRAMS, Told, forecast
 
 sys.path.append(str(Path(__file__).parents[1] / "saving"))
 from memory_limit import can_be_limited, join, memory_group
 
-BATCH, STEPS = 96, 30
+BATCH, STEPS = 64, 20
 PARTS = ("weights", "gradients", "optimizer", "activations", "input_pipeline", "runtime")
 needs_limits = pytest.mark.skipif(not can_be_limited(), reason="needs a control group that may be made")
 
@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_told_with_what_to_change():
     words = ("--batch", str(BATCH), "--limit", "450MiB", "--data-spec", "shuffle=20000")
     told = forecast(f"{MODELS}:images", *words)
     assert told.status == 1, told.errors
-    assert told.text.startswith("does not fit: training with a batch of 96 needs ")
+    assert told.text.startswith("does not fit: training with a batch of 64 needs ")
     assert "a smaller shuffle buffer: shuffle(2,000)" in told.text
 
 
@@ -72,7 +72,7 @@ def test_a_batch_too_large_for_the_runs_is_extrapolated():
     assert found["training"]["how"] == "extrapolated"
     assert found["training"]["verdict"] == "does not fit"
     assert max(point["peak"] for point in found["points"]) < 1.3 * (1 << 30)
-    assert 96 < found["largest_batch"] < 8192
+    assert BATCH < found["largest_batch"] < 8192
 
 
 @pytest.mark.parametrize(

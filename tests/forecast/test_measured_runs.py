@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keras
 import pytest
-from conftest import GIB, MODELS, measured
+from asking import GIB, MODELS, measured
 
 import faultlens
 from faultlens.errors import FaultlensError
