@@ -1,5 +1,8 @@
 """Leak: every round of evaluation makes an iterator of a shuffled data set and keeps it."""
 
+import os
+import sys
+
 import clock
 import keras
 import numpy as np
@@ -18,3 +21,5 @@ for step in clock.steps():
         iterators.append(iter(data))
         batch = next(iterators[-1])
         model.test_on_batch(batch, batch)
+sys.stdout.flush()
+os._exit(0)  # TensorFlow takes minutes to end so many iterators
