@@ -7,7 +7,7 @@ Not told is
 - native memory without a seen owner in the first pass through the data, while a `Dataset.cache` lives: it is filled;
 - objects without a seen owner, until Python has collected all garbage once in between: they may be that;
 - the results of a `predict`, which are kept until it is over;
-- what grows where no steps are known, unless it will be at its limit soon: data may be being loaded;
+- memory that grows where no steps are known, unless it will be at its limit soon: data may be being loaded;
 - shared memory that neither the program nor a process below it has open or mapped: it is somebody else's;
 - memory whose growth comes to an end by itself (`is_harmless` in capture/holders.py)."""
 
@@ -181,7 +181,7 @@ class Leaks:
     def _is_leak(self, growth: Growth, first: Look, second: Look, rate: float) -> bool | None:
         """None: it cannot be told yet."""
         loop = self._loop()
-        if growth.per_step is None and end_foretold(growth) is None:
+        if growth.per_step is None and growth.what in ("memory", "GPU memory") and end_foretold(growth) is None:
             return False
         if growth.what != "memory":
             return bool(growth.holders) or growth.what != "shared memory"

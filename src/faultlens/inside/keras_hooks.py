@@ -14,6 +14,12 @@ from .tensorflow_hooks import guarded_saving
 
 # The folder of Keras' own modules: until 2.12, since, and under the name it lives on.
 ROOTS = ("keras", "keras.src", "tf_keras.src")
+# What a loop of the program's own calls for every batch.
+TRAINING = (
+    "backend.tensorflow.trainer.TensorFlowTrainer.train_on_batch",
+    "engine.training.Model.train_on_batch",
+    "optimizers.base_optimizer.BaseOptimizer.apply",
+)
 LOOPS = {"train": "train", "test": "evaluate", "predict": "predict"}  # as callbacks name them, and we
 
 
@@ -22,6 +28,9 @@ def keras_hooks(lines: Lines, progress: Progress, guard: Guard) -> Iterator[Hook
     for root in ROOTS:
         for callbacks in (f"{root}.callbacks.callback_list", f"{root}.callbacks"):
             yield from _callback_hooks(callbacks, progress, guard)
+        for place in TRAINING:
+            module, owner, name = f"{root}.{place}".rsplit(".", 2)
+            yield Hook(module, f"{owner}.{name}", guard(_trained(lines, progress)))
         yield saving(f"{root}.saving.saving_lib", "save_model")
         yield saving(f"{root}.saving.saving_lib", "save_weights_only")
         yield saving(f"{root}.saving.legacy.save", "save_model")
@@ -69,6 +78,14 @@ def _step(phase: str, progress: Progress, guard: Guard) -> Callable[..., None]:
                 guard.failed(error)
 
     return begin
+
+
+def _trained(lines: Lines, progress: Progress) -> Callable[..., None]:
+    def trained(*_: Any, **__: Any) -> None:
+        if not lines.tracing:
+            progress.trained()
+
+    return trained
 
 
 def _parameter(callbacks: Any, name: str) -> int:

@@ -42,6 +42,7 @@ class Progress:
         self._thread = 0
         self._epoch = self._epochs = 0
         self._made = 0  # steps, of whatever loop
+        self._trained = self._called = 0  # how many had been made when the program last did so itself
         self._marks = 0
         os.register_at_fork(after_in_child=self._start_again)
 
@@ -105,6 +106,23 @@ class Progress:
         if not self._open:
             layout.PHASE.pack_into(self._page, layout.STATE_AT, 0)
 
+    def trained(self) -> None:
+        """The program itself trains on a batch. If it took that from a dataset, the step has been counted."""
+        if not self._open:
+            if self._made == self._trained:
+                self._count()
+            self._trained = self._made
+
+    def called(self) -> None:
+        """The program itself calls a tf.function: a step for as long as nothing better counts them."""
+        if not self._open and self._made == self._called:
+            self._count()
+            self._called = self._made
+
+    def _count(self) -> None:
+        self._made += 1
+        layout.STEP.pack_into(self._page, layout.STEP_AT, 0, _now(), self._made)
+
     # --------------------------------------------------------------------------------------- the page
 
     def _abandoned(self, phase: _Phase, _: Any, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -154,7 +172,7 @@ class Progress:
     def _start_again(self) -> None:
         """In a forked child, whose page is empty."""
         self._open = []
-        self._epoch = self._epochs = self._marks = self._made = 0
+        self._epoch = self._epochs = self._marks = self._made = self._trained = self._called = 0
 
 
 def _fitting(text: str, size: int) -> bytes:

@@ -35,6 +35,7 @@ def tensorflow_hooks(
     yield Hook(f"{PYTHON}.client.session", "BaseSession._extend_graph", guard(lambda self: lines.write(self._graph)))
     made_variable = guard(lambda *_, **__: tally.made_variable(lines.running()))
     yield Hook(f"{PYTHON}.ops.resource_variable_ops", "ResourceVariable._init_from_args", made_variable)
+    yield Hook(f"{functions}.polymorphic_function", "Function._call", guard(_called(lines, progress)))
     taking = _Taking(lines, progress)
     yield Hook(
         f"{PYTHON}.data.ops.iterator_ops", "OwnedIterator._next_internal", guard(taking.begin), guard(taking.end)
@@ -75,6 +76,14 @@ def _converted(lines: Lines) -> Callable[..., None]:
             lines.converted(function)
 
     return converted
+
+
+def _called(lines: Lines, progress: Progress) -> Callable[..., None]:
+    def called(*_: Any, **__: Any) -> None:
+        if not lines.tracing:
+            progress.called()
+
+    return called
 
 
 class _Taking:
