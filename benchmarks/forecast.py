@@ -18,13 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import forecast_errors
-from measure import FAULTLENS, PROGRAMS, Bench, Table, clean_environment
+from measure import FAULTLENS, HERE, PROGRAMS, Bench, Table, clean_environment
 
 TRUTH, RIVALS, MODELS = (PROGRAMS / f"forecast_{name}.py" for name in ("truth", "rivals", "models"))
 KINDS = ("truth", "rivals", "phases", "forecast")
 STEPS = 10  # of each of two epochs: see forecast_truth.py on how the peak moves
 PATIENCE_S = 900
 NICE = ("nice", "-n", "0")
+KEPT = HERE / "forecast.json"  # measured in several sittings: remove it to begin anew
+# Of a forecast.
+WORTH_KEEPING = {
+    "training", "evaluation", "inference", "saving", "points", "seconds", "import_seconds", "error", "wall_s",
+}  # fmt: skip
 Results = dict[str, dict[str, Any]]  # by "model batch kind"
 
 
@@ -37,7 +42,8 @@ class Model(NamedTuple):
 
 def run(bench: Bench) -> Table:
     chosen = models(bench.python)[: 3 if bench.quick else None]
-    return forecast_errors.table(Measuring(bench.python, bench.folder / "forecast.json").all(chosen))
+    kept = bench.folder / "forecast.json" if bench.quick else KEPT
+    return forecast_errors.table(Measuring(bench.python, kept).all(chosen))
 
 
 def models(python: str) -> list[Model]:
@@ -93,6 +99,8 @@ class Measuring:
         return said
 
     def _keep(self, key: str, said: dict[str, Any]) -> None:
+        if key.endswith("forecast"):
+            said = {name: value for name, value in said.items() if name in WORTH_KEEPING}
         self.results[key] = said
         beside = self.path.with_suffix(".new")
         beside.write_text(json.dumps(self.results, indent=1) + "\n")
