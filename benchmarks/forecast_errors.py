@@ -18,7 +18,8 @@ Peak of the anonymous memory of a plain program that trains a Keras model for 20
 `faultlens forecast`; the usual analytic sum (weights, gradients, optimizer, outputs of all layers); the buffer
 assignment of XLA for the same step. Both of these on top of what a process has that only imported TensorFlow.
 Whether it fits is asked for limits of {limits} times the truth; a wrong "fits" is unsafe, "too close to tell" is no
-verdict. The last column is the time of the forecast without imports, in steps of the same size in the same run.
+verdict. The last column is the time of the forecast without imports, in steps of the same run: {paces}. Measured in
+several sittings, while other programs ran on the same cores. None of these models was used to make the rule.
 
 {summaries}"""
 
@@ -72,9 +73,15 @@ def table(results: dict[str, dict[str, Any]]) -> Table:
     measured = cases(results)
     limits = ", ".join(f"{limit:g}" for limit in LIMITS)
     summaries = "\n".join(f"- {summary(who, measured)}" for who in ("forecast", "analytic", "XLA"))
-    shown = Table("Forecast of memory", TEXT.format(limits=limits, summaries=summaries), HEADER, data=_data(measured))
+    text = TEXT.format(limits=limits, summaries=summaries, paces=_paces(measured))
+    shown = Table("Forecast of memory", text, HEADER, data=_data(measured))
     shown.rows.extend(_row(case) for case in measured)
     return shown
+
+
+def _paces(measured: Iterable[Case]) -> str:
+    known = sorted(case.steps for case in measured if case.steps)
+    return f"{known[0]:.0f} to {known[-1]:.0f}, median {statistics.median(known):.0f}" if known else "not known"
 
 
 def _data(measured: Iterable[Case]) -> dict[str, Any]:
