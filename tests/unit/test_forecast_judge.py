@@ -112,6 +112,11 @@ def test_no_save_is_told_where_it_failed():
     assert judge.forecast(account(saves={".keras": {"error": "OSError: disk full"}})).saving is None
 
 
+def test_what_could_not_be_measured_is_told():
+    found = judge.forecast(account(inference=None))
+    assert found.inference is None and "evaluation and inference could not be measured" in found.assumptions
+
+
 def text_of(found: Forecast, verbose: bool = False) -> str:
     stream = io.StringIO()
     render(found, Console(file=stream, width=80, color_system=None), verbose)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from faultlens.cli import output
@@ -59,6 +58,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.forecasting.data_spec import parse
     from faultlens.forecasting.forecast import forecast
     from faultlens.forecasting.subject import function_of, subject_of
+    from faultlens.report.forecast import render
 
     subject = subject_of(arguments.function)
     wishes = Wishes(
@@ -71,17 +71,9 @@ def handle(arguments: argparse.Namespace) -> int:
         data=function_of(arguments.data) if arguments.data else None,
         memory=arguments.memory,
     )
-    status = output.Status()
-    try:
+    with output.Status() as status:
         found = forecast(subject, wishes, status.tell)
-    finally:
-        status.clear()
-    if arguments.json:
-        output.write_record(found, arguments.json)
-    if arguments.json != "-":
-        from faultlens.report.forecast import render
-
-        render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
+    output.present(found, arguments, render)
     peaks = [found.training, found.saving.peak if found.saving else None]
     return FITS if all(peak is None or peak.verdict == "fits" for peak in peaks) else DOES_NOT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -96,6 +97,12 @@ class Status:
         self._width = 0
         self._shown = sys.stderr.isatty()
 
+    def __enter__(self) -> Status:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
     def tell(self, text: str) -> None:
         if self._shown:
             line = f"faultlens: {one_line(text, 90)} …"
@@ -147,6 +154,14 @@ def write_record(record: Record, target: str) -> None:
 
     data = msgspec.json.encode(printable(msgspec.to_builtins(record)))
     write_bytes(msgspec.json.format(data, indent=1) + b"\n", target)
+
+
+def present(record: Record, arguments: Namespace, render: Callable[..., None]) -> None:
+    """What a command found: as JSON where that is wished, and for people unless that has taken standard output."""
+    if arguments.json:
+        write_record(record, arguments.json)
+    if arguments.json != "-":
+        render(record, console=console(sys.stdout), verbose=arguments.verbose)
 
 
 def write_bytes(data: bytes, target: str) -> None:

@@ -49,20 +49,13 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.report.verified import render
     from faultlens.verification.verify import Wishes, verify
 
-    status = output.Status()
     wishes = Wishes(_python(arguments.python), arguments.load, arguments.time_limit)
-    try:
+    with output.Status() as status:
         found = verify(arguments.paths, wishes, status.tell)
-    finally:
-        status.clear()
-    if arguments.json:
-        output.write_record(found, arguments.json)
-    if arguments.json != "-":
-        from faultlens.report.verified import render
-
-        render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
+    output.present(found, arguments, render)
     sys.stdout.flush()
     for problem in found.problems:
         print(f"faultlens: {problem}", file=sys.stderr)

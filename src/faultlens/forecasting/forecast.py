@@ -111,7 +111,7 @@ class Measuring:
     def _training(self, batch: int, steps: int, saves: list[str] | None = None) -> Ran:
         ran = self.run(batch, steps, ["train", *(saves or [])], f"{steps} steps of training with a batch of {batch}")
         if ran.result:
-            self.trained = sorted([*self.trained, ran])
+            self.trained = sorted([*self.trained, ran], key=lambda each: each.batch)
         elif ran.killed == "memory":
             self.too_much = ran
         elif not ran.killed:

@@ -197,6 +197,8 @@ def _assumptions(account: Account) -> list[str]:
         told.append("no shuffle buffer and no cache: say them with --data-spec 'shuffle=10000'")
     if model["accumulates"] > 1:
         told.append(f"gradients are accumulated over {model['accumulates']} steps")
+    if account.inference is None:
+        told.append("evaluation and inference could not be measured")
     if account.wishes.bound.gpu:
         told.append(
             "measured on the CPU: what grows with the batch may take from a fifth to three times as much on"
