@@ -112,7 +112,9 @@ class TestResourceLimits:
 
     def test_too_little_address_space_to_train(self) -> None:
         need = address_space(NEEDED, resource.getrlimit(resource.RLIMIT_STACK)[0], (2, 21))
-        tight, enough = (["prlimit", f"--as={size}"] for size in (need.training - 300 * MIB, need.training * 2))
+        # Far below: how much is mapped at once varies by hundreds of MiB with how threads meet.
+        too_little = need.importing + (need.training - need.importing) // 4
+        tight, enough = (["prlimit", f"--as={size}"] for size in (too_little, need.training * 2))
         foresees(tight, "address-space", "warning", "training a model needs")
         assert ending(tight, TRAINS)[0] != 0
         foresees(enough, "address-space", "ok", "limited to ")
