@@ -9,6 +9,7 @@ import msgspec
 
 from faultlens import reportfile
 from faultlens.finding import Checkup
+from faultlens.op_findings import OpReport
 from faultlens.scanned import Scan
 from faultlens.verified import Verification
 
@@ -20,6 +21,7 @@ def schemas() -> dict[Path, str]:
         "report.schema.json": reportfile.json_schema(),
         "checkup.schema.json": msgspec.json.schema(Checkup),
         "verification.schema.json": msgspec.json.schema(Verification),
+        "op.schema.json": msgspec.json.schema(OpReport),
         "scan.schema.json": msgspec.json.schema(Scan),
     }
     return {DOCS / name: json.dumps(shape, indent=1, ensure_ascii=False) + "\n" for name, shape in shapes.items()}

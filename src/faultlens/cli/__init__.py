@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from faultlens import __version__
-from faultlens.cli import causes, doctor, explain, forecast, repro, run, scan, show, verify
+from faultlens.cli import causes, doctor, explain, forecast, op, repro, run, scan, show, verify
 from faultlens.errors import FaultlensError
 
 CANNOT = 2
@@ -54,6 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"faultlens {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for verb in (run, explain, show, repro, verify, scan, forecast, doctor, causes):
+    for verb in (run, explain, show, repro, verify, scan, forecast, op, doctor, causes):
         verb.register(verbs)
     return parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +95,15 @@ def interface_of(tensorflow: TensorFlow) -> Interface:
         absl = binary.read(place + len(b"4absl12"), len("lts_20250814")).decode("ascii", "replace")
         cxx11 = 1 if binary.exports(NEW_STRING) else 0 if binary.exports(OLD_STRING) else None
     return Interface(tensorflow.version, tensorflow.folder, absl if place >= 0 else None, cxx11)
+
+
+def build_words(sources: Sequence[str], library: str, interface: Interface) -> list[str]:
+    """Arguments of the compiler, as `tf.sysconfig.get_compile_flags()` and `get_link_flags()` give them: the same for
+    2.12 to 2.21, but for the ABI."""
+    folder = interface.folder
+    words = ["-shared", "-fPIC", "-O2", *sources, "-o", library, f"-I{folder / 'include'}"]
+    words += [f"-D_GLIBCXX_USE_CXX11_ABI={1 if interface.cxx11 is None else interface.cxx11}", "--std=c++17"]
+    return words + ["-DEIGEN_MAX_ALIGN_BYTES=64", f"-L{folder}", f"-l:{FRAMEWORK}"]
 
 
 class Program:

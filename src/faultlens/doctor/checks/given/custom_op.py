@@ -19,6 +19,7 @@ from faultlens.doctor.op_library import (
     OpLibrary,
     Program,
     build_of,
+    build_words,
     interface_of,
     read_op,
 )  # fmt: skip
@@ -265,15 +266,10 @@ def _fix_fault(fault: Fault, library: OpLibrary, interface: Interface) -> Fix:
 
 
 def _build_command(path: Path, interface: Interface) -> str:
-    """As `tf.sysconfig.get_compile_flags()` and `get_link_flags()` say: the same for 2.12 to 2.21, but for the ABI."""
-    folder = interface.folder
     stem = re.sub(r"^(?:lib|_)", "", path.name.partition(".so")[0])
     beside = (folder / f"{name}.cc" for folder in (path.parent, path.parent.parent) for name in (stem, path.stem))
     source = next((str(file) for file in beside if file.exists()), f"{stem}.cc")
-    words = ["g++", "-shared", "-fPIC", "-O2", source, "-o", str(path), f"-I{folder / 'include'}"]
-    words += [f"-D_GLIBCXX_USE_CXX11_ABI={1 if interface.cxx11 is None else interface.cxx11}", "--std=c++17"]
-    words += ["-DEIGEN_MAX_ALIGN_BYTES=64", f"-L{folder}", f"-l:{FRAMEWORK}"]
-    return shlex.join(words)
+    return shlex.join(["g++", *build_words([source], str(path), interface)])
 
 
 # ------------------------------------------------------------------------------------------------------- saying

@@ -1,0 +1,38 @@
+"""`faultlens op`: custom C++ ops, from the first line to the sanitizer."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from faultlens.cli.op import check, new, sanitize, test
+
+if TYPE_CHECKING:
+    from faultlens.op_findings import OpReport
+
+FINE, FINDINGS, CANNOT = 0, 1, 2
+
+DESCRIPTION = """\
+Custom C++ ops that cannot crash anybody.
+
+  faultlens op new fast_norm                          a correct, tested skeleton of an op
+  faultlens op check my_op.cc                         read the source (or the library) and say what will crash
+  faultlens op test my_op.so                          torture the op with inputs that nobody thought of
+  faultlens op sanitize my_op.cc -- python train.py   the line of the op that damages memory
+"""
+
+
+def register(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "op",
+        help="write, check, torture and sanitize custom C++ ops",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    own = parser.add_subparsers(metavar="VERB", required=True)
+    for verb in (new, check, test, sanitize):
+        verb.register(own)
+
+
+def status_of(found: OpReport) -> int:
+    return FINDINGS if found.errors or found.warnings else FINE

@@ -1,0 +1,1 @@
+"""Custom C++ ops: written, read, tortured and sanitized before they crash anybody."""
