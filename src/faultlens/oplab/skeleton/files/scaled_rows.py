@@ -23,5 +23,5 @@ def scaled_rows(values: Any, rows: Any, factor: float = 1.0, name: str | None = 
 @tf.RegisterGradient("ScaledRows")
 def _gradient(op: tf.Operation, upstream: tf.Tensor) -> list[tf.Tensor | None]:
     values, rows = op.inputs
-    scaled = tf.cast(op.get_attr("factor"), upstream.dtype) * upstream
-    return [tf.math.unsorted_segment_sum(scaled, rows, tf.shape(values)[0]), None]
+    upstream *= tf.cast(op.get_attr("factor"), upstream.dtype)
+    return [tf.math.unsorted_segment_sum(upstream, rows, tf.shape(values)[0]), None]

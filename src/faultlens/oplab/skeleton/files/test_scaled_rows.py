@@ -60,9 +60,7 @@ class ScaledRowsTest(tf.test.TestCase):
         )
         self.assertEqual(concrete.output_shapes.as_list(), [3, None])
         with self.assertRaises(ValueError):
-            tf.function(scaled_rows).get_concrete_function(
-                tf.TensorSpec([4], tf.float64), tf.TensorSpec([3], tf.int64)
-            )
+            tf.function(scaled_rows).get_concrete_function(tf.TensorSpec([4], tf.float64), tf.TensorSpec([3], tf.int64))
 
     def test_buffer_that_begins_anywhere(self) -> None:
         data = tf.data.Dataset.from_tensor_slices(np.arange(24.0, dtype=np.float32).reshape(2, 4, 3))
