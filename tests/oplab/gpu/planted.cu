@@ -1,0 +1,148 @@
+// One planted mistake in each kernel, for compute-sanitizer. Called through ctypes: see drive.py.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+__global__ void WritesPastTheEnd(float* values, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= count) values[i] = 2.0f * i;
+}
+
+__global__ void ReadsAWildIndex(const float* values, const int* indices, float* picked, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) picked[i] = values[indices[i]];
+}
+
+__global__ void ReadsMisaligned(const char* bytes, float4* out) {
+  out[threadIdx.x] = *reinterpret_cast<const float4*>(bytes + 4 + 16 * threadIdx.x);
+}
+
+__global__ void RacesInSharedMemory(const float* values, float* sum) {
+  __shared__ float part[64];
+  part[threadIdx.x] = values[threadIdx.x];
+  if (threadIdx.x == 0) {
+    float total = 0;
+    for (int i = 0; i < 64; ++i) total += part[i];
+    *sum = total;
+  }
+}
+
+__global__ void ReadsUninitialised(const float* values, float* out) {
+  out[threadIdx.x] = values[threadIdx.x] + 1.0f;
+}
+
+__global__ void WaitsInABranch(float* values) {
+  if (threadIdx.x < 16) __syncthreads();
+  values[threadIdx.x] = 1.0f;
+}
+
+__global__ void Doubles(float* values, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) values[i] *= 2.0f;
+}
+
+namespace {
+
+template <typename T>
+T* Device(size_t count) {
+  T* memory = nullptr;
+  return cudaMalloc(&memory, count * sizeof(T)) == cudaSuccess ? memory : nullptr;
+}
+
+int Ended() { return static_cast<int>(cudaDeviceSynchronize()); }
+
+}  // namespace
+
+EXPORT int healthy() {
+  float* values = Device<float>(100);
+  cudaMemset(values, 0, 400);
+  Doubles<<<1, 128>>>(values, 100);
+  const int status = Ended();
+  cudaFree(values);
+  return status;
+}
+
+EXPORT int past_the_end() {
+  float* values = Device<float>(100);
+  WritesPastTheEnd<<<1, 128>>>(values, 100);
+  const int status = Ended();
+  cudaFree(values);
+  return status;
+}
+
+EXPORT int wild_index() {
+  float *values = Device<float>(16), *picked = Device<float>(4);
+  int* indices = Device<int>(4);
+  const int host[4] = {0, 3, 1 << 28, 2};
+  cudaMemset(values, 0, 64);
+  cudaMemcpy(indices, host, sizeof host, cudaMemcpyHostToDevice);
+  ReadsAWildIndex<<<1, 4>>>(values, indices, picked, 4);
+  return Ended();
+}
+
+EXPORT int misaligned() {
+  char* bytes = Device<char>(1024);
+  float4* out = Device<float4>(8);
+  cudaMemset(bytes, 0, 1024);
+  ReadsMisaligned<<<1, 8>>>(bytes, out);
+  return Ended();
+}
+
+EXPORT int race() {
+  float *values = Device<float>(64), *sum = Device<float>(1);
+  cudaMemset(values, 0, 256);
+  RacesInSharedMemory<<<1, 64>>>(values, sum);
+  const int status = Ended();
+  cudaFree(values);
+  cudaFree(sum);
+  return status;
+}
+
+EXPORT int uninitialised() {
+  float *values = Device<float>(32), *out = Device<float>(32);
+  ReadsUninitialised<<<1, 32>>>(values, out);
+  const int status = Ended();
+  cudaFree(values);
+  cudaFree(out);
+  return status;
+}
+
+EXPORT int barrier() {
+  float* values = Device<float>(32);
+  WaitsInABranch<<<1, 32>>>(values);
+  const int status = Ended();
+  cudaFree(values);
+  return status;
+}
+
+EXPORT int freed() {
+  float* values = Device<float>(100);
+  cudaMemset(values, 0, 400);
+  cudaFree(values);
+  Doubles<<<1, 128>>>(values, 100);
+  return Ended();
+}
+
+EXPORT int freed_twice() {
+  float* values = Device<float>(100);
+  cudaFree(values);
+  return static_cast<int>(cudaFree(values));
+}
+
+EXPORT int leak() {
+  float* values = Device<float>(1000);
+  cudaMemset(values, 0, 4000);
+  Doubles<<<8, 128>>>(values, 1000);
+  return Ended();
+}
+
+EXPORT int too_many_threads() {
+  float* values = Device<float>(100);
+  Doubles<<<1, 4096>>>(values, 100);
+  const int status = static_cast<int>(cudaGetLastError());
+  cudaFree(values);
+  return status;
+}
