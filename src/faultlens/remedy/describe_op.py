@@ -102,5 +102,6 @@ def dtype_name(number: int) -> str:
         return "invalid"
 
 
-json.dump(describe(sys.argv[1], sys.argv[2:]), sys.stdout)
-sys.stdout.flush()
+if __name__ == "__main__":
+    json.dump(describe(sys.argv[1], sys.argv[2:]), sys.stdout)
+    sys.stdout.flush()

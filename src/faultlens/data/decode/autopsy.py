@@ -40,11 +40,14 @@ Signature = tuple[str, ...]
 class Told(NamedTuple):
     words: str  # what follows "the decoder": "died by SIGSEGV in op DecodeImage: it read beyond its input"
     report: str | None = None
+    crash: Crash | None = None
 
 
 class Autopsies:
-    def __init__(self, area: SharedArea) -> None:
+    def __init__(self, area: SharedArea, looks: int = MAX_LOOKS, keep: bool = True) -> None:
+        """`keep`: reports are stored."""
         self._area = area
+        self._most, self._keep = looks, keep
         self._known: dict[Signature, Told] = {}
         self._looks = 0
 
@@ -57,7 +60,7 @@ class Autopsies:
         if told := self._known.get(signature):
             return told
         told = Told(f"died by {signal}" if signal else "")
-        if self._looks < MAX_LOOKS:
+        if self._looks < self._most:
             self._looks += 1
             told = self._known[signature] = self._looked(death, told)
         return told
@@ -81,10 +84,11 @@ class Autopsies:
         op = (first and first.op) or next((each.op for each in crash.kernels if each.at_fault), None)
         title = f": {first.title.removeprefix('no progress: ')}" if first else ""
         words = told.words + (f" in op {op}" if op and op not in title else "") + title
-        try:
-            return Told(words, folder.identity(folder.save(report)))
-        except FaultlensError:  # it cannot be kept; the scan goes on
-            return Told(words)
+        kept = None
+        if self._keep:
+            with contextlib.suppress(FaultlensError):  # it cannot be kept; the scan goes on
+                kept = folder.identity(folder.save(report))
+        return Told(words, kept, report.crash)
 
 
 def _frames(death: Death) -> Signature:

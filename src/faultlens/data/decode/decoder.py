@@ -123,7 +123,7 @@ class Decoder:
             since, first, suspect = first, stop, None
             if culprit is not None and run.end is not None:
                 if again:
-                    found[culprit] = Verdict(places[culprit], *run.end)
+                    found[culprit] = Verdict(places[culprit], run.end.kind, run.end.reason, run.end.report)
                     first = culprit + 1
                 else:
                     suspect = run.end

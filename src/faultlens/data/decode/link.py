@@ -39,6 +39,7 @@ class Link:
         data: int,
         environment: Mapping[str, str],
         tick: Callable[[], None],
+        server: Path = SERVER,
     ) -> None:
         """`data`: the file that items are written to. `tick`: called again and again until it is ready."""
         self._heard = b""
@@ -55,7 +56,7 @@ class Link:
         settings = {**request, **theirs, "confinement": confinement.__file__}
         try:
             self._server = subprocess.Popen(
-                [python, "-B", str(SERVER), json.dumps(settings)],
+                [python, "-B", str(server), json.dumps(settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -64,7 +65,7 @@ class Link:
                 start_new_session=True,
                 pass_fds=tuple(theirs.values()),
             )
-            self._await_import(tick)
+            self.ready = self._await_import(tick)
             with contextlib.suppress(OSError):  # a kernel before 5.1
                 fcntl.fcntl(board, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
         except BaseException as error:
@@ -80,7 +81,8 @@ class Link:
     def pid(self) -> int:
         return self._server.pid
 
-    def _await_import(self, tick: Callable[[], None]) -> None:
+    def _await_import(self, tick: Callable[[], None]) -> dict[str, Any]:
+        """What the server says when it is ready."""
         deadline = time.monotonic() + IMPORT_SECONDS
         try:
             while (answer := self.answer(1.0)) is None:
@@ -95,6 +97,7 @@ class Link:
         if not answer.get("ready"):
             why = one_line(str(answer.get("words")), 200)
             raise FaultlensError(f"{self._python} cannot import TensorFlow: {why}.", ADVICE)
+        return answer
 
     def fork(self) -> int:
         """The number of a new process, which is nobody else's until its status is told."""

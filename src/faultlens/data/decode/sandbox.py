@@ -18,6 +18,7 @@ from faultlens.capture import launch
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.siginfo import signal_name
+from faultlens.crash import Crash
 from faultlens.data.decode import board as layout
 from faultlens.data.decode.autopsy import Autopsies, Told
 from faultlens.data.decode.family import below, shared_out
@@ -55,6 +56,7 @@ class End(NamedTuple):
     kind: Kind
     reason: str
     report: str | None = None
+    crash: Crash | None = None
 
 
 class Run(NamedTuple):
@@ -67,19 +69,24 @@ class Run(NamedTuple):
 
 
 class Sandbox:
+    who = "the decoder"
+
     def __init__(self, wishes: Decoding, data: int, environment: Mapping[str, str], tick: Callable[[], None]) -> None:
         """`data`: the file that items are written to. `tick`: called again and again while it works."""
         self._wishes, self._data = wishes, data
         self._environment, self._tick = environment, tick
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
         self._area = SharedArea() if launch.agent_problem(wishes.python) is None else None
-        self._autopsies = Autopsies(self._area) if self._area else None
+        self._autopsies = self._autopsies_in(self._area) if self._area else None
         self._link: Link | None = None
         self._child = 0
         self._passed = 0  # items that this process has come through
         self._told: Told | None = None  # of its death
         self._rest = 0  # bytes that it took before the first item
         self._next_weighing = 0.0
+
+    def _autopsies_in(self, area: SharedArea) -> Autopsies:
+        return Autopsies(area)
 
     def close(self) -> None:
         if self._link:
@@ -103,7 +110,7 @@ class Sandbox:
         try:
             end = self._watch(link, size)
         except GoneError:
-            end = End("deadly", "the process above the decoder died with it")
+            end = End("deadly", f"the process above {self.who} died with it")
         at = words[layout.AT] - 1 if end and words[layout.AT] else None
         reached = len(entries) if end is None else first if at is None else at
         self._passed += reached - first
@@ -144,11 +151,11 @@ class Sandbox:
                 resident = family.resident
                 if len(family.processes) > MAX_PROCESSES:
                     self._kill(link)
-                    return End("greedy", f"the decoder started more than {MAX_PROCESSES} processes")
+                    return End("greedy", f"{self.who} started more than {MAX_PROCESSES} processes")
                 room = self._rest + size + wishes.memory
                 if resident > room and shared_out(family) > room:
                     self._kill(link)
-                    return End("greedy", f"the decoder took more than {in_words(wishes.memory)} of memory")
+                    return End("greedy", f"{self.who} took more than {in_words(wishes.memory)} of memory")
         return None
 
     def _status(self, link: Link, seconds: float = POLL_S) -> int | None:
@@ -170,21 +177,20 @@ class Sandbox:
 
     def _ended(self, status: int, resident: int) -> End:
         if not os.WIFSIGNALED(status):
-            return End("deadly", f"the decoder ended its process with exit status {os.waitstatus_to_exitcode(status)}")
+            return End("deadly", f"{self.who} ended its process with exit status {os.waitstatus_to_exitcode(status)}")
         name = signal_name(os.WTERMSIG(status))
         if name == "SIGKILL" and resident - self._rest > self._wishes.memory // 2:
-            return End("greedy", "the decoder was killed, most likely for the memory that it took")
+            return End("greedy", f"{self.who} was killed, most likely for the memory that it took")
         told = self._told or Told(f"died by {name}")
-        return End("deadly", f"the decoder {told.words}", told.report)
+        return End("deadly", f"{self.who} {told.words}", told.report, told.crash)
 
     def _endless(self, link: Link) -> End:
         told = Told("")
         if self._autopsies and self._passed == 0:
             told = self._autopsies.of(Death(self._child))
         self._kill(link)
-        return End(
-            "endless", f"the decoder did not come back within {self._wishes.seconds:g} s{told.words}", told.report
-        )
+        reason = f"{self.who} did not come back within {self._wishes.seconds:g} s{told.words}"
+        return End("endless", reason, told.report, told.crash)
 
     # ---------------------------------------------------------------------------------- its processes
 
