@@ -1,5 +1,5 @@
-"""Builds the capture agent and what passes over training data, plain C libraries without Python inside, where a
-compiler is at hand."""
+"""Builds the capture agent, the fence and what passes over training data, plain C libraries without Python inside, where
+a compiler is at hand."""
 
 import os
 
@@ -24,6 +24,14 @@ setup(
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over
+        ),
+        Extension(
+            "faultlens.capture.fence.libfaultlens_fence",
+            sources=["src/faultlens/capture/fence/fence.c"],
+            depends=["src/faultlens/capture/fence/fence.h"],
+            extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
+            optional=True,  # without a compiler nothing is fenced
         ),
         Extension(
             "faultlens.data.native.libfaultlens_records",

@@ -1,0 +1,82 @@
+"""The fence: a C library preloaded into a program, whose blocks nobody leaves unnoticed, and the table it fills."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from faultlens.capture.fence import layout
+from faultlens.capture.fence.table import Allocation, Found, State, found, live_blocks, read, state
+
+__all__ = ["LIBRARY", "Allocation", "Found", "State", "environment", "found", "live_blocks", "prepare", "read", "state"]
+
+LIBRARY = Path(__file__).with_name("libfaultlens_fence.so")
+SLOTS = 2048  # of the smallest blocks; twice as many in all
+LARGEST = 4 << 20
+LIVE_BYTES = 64 << 20
+
+
+def environment(
+    table: Path,
+    every: int,
+    aligned_every: int | None = None,
+    *,
+    slots: int = SLOTS,
+    smallest: int = 1,
+    largest: int = LARGEST,
+    live_bytes: int = LIVE_BYTES,
+    fill: int | None = None,
+    base: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """Variables for a program whose allocations are fenced, one of `every` (0: none); makes the table anew.
+
+    `aligned_every` is for posix_memalign and its like, which tensors come from (None: the same). `fill`: new blocks are
+    filled with this byte. Blocks outside of the sizes are left alone, and so are all others while the fenced ones take
+    up `live_bytes`."""
+    prepare(
+        table, every, aligned_every, slots=slots, smallest=smallest, largest=largest, live_bytes=live_bytes, fill=fill
+    )
+    return variables(str(table), base)
+
+
+def variables(table: str, base: Mapping[str, str]) -> dict[str, str]:
+    """The fence behind libraries that are preloaded already, as the agent does it."""
+    before = base.get("LD_PRELOAD", "")
+    return {"LD_PRELOAD": f"{before}:{LIBRARY}" if before else str(LIBRARY), "FAULTLENS_FENCE": table}
+
+
+def prepare(
+    table: Path | int,
+    every: int,
+    aligned_every: int | None = None,
+    *,
+    slots: int = SLOTS,
+    smallest: int = 1,
+    largest: int = LARGEST,
+    live_bytes: int = LIVE_BYTES,
+    fill: int | None = None,
+    only_this: bool = False,
+) -> None:
+    """An empty table, as a file of holes. `only_this`: processes that the program starts are spared."""
+    head = layout.File(
+        magic=layout.MAGIC,
+        version=layout.VERSION,
+        slots=slots,
+        part_bytes=layout.part_bytes(slots),
+        smallest=smallest,
+        largest=largest,
+        live_limit=live_bytes,
+        every=every,
+        aligned_every=every if aligned_every is None else aligned_every,
+        fill=-1 if fill is None else fill,
+        only_this=only_this,
+    )
+    with open(table, "wb", closefd=not isinstance(table, int)) as file:
+        file.truncate(0)
+        file.truncate(layout.file_bytes(slots))
+        file.write(bytes(head))
+
+
+assert ctypes.sizeof(layout.File) <= layout.PAGE and ctypes.sizeof(layout.Part) <= layout.PAGE
