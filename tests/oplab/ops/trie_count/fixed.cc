@@ -1,0 +1,72 @@
+#include <map>
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+
+using namespace tensorflow;
+
+namespace {
+
+constexpr size_t kLongestWord = 256;
+
+struct Node {
+  int64_t words = 0;
+  std::map<char, std::unique_ptr<Node>> next;
+};
+
+void Insert(Node* root, absl::string_view word) {
+  Node* node = root;
+  ++node->words;
+  for (char letter : word) {
+    auto& child = node->next[letter];
+    if (child == nullptr) child = std::make_unique<Node>();
+    node = child.get();
+    ++node->words;
+  }
+}
+
+int64_t CountOf(const Node& root, absl::string_view prefix) {
+  const Node* node = &root;
+  for (char letter : prefix) {
+    auto found = node->next.find(letter);
+    if (found == node->next.end()) return 0;
+    node = found->second.get();
+  }
+  return node->words;
+}
+
+}  // namespace
+
+REGISTER_OP("PrefixCounts")
+    .Input("words: string")
+    .Input("prefixes: string")
+    .Output("counts: int64")
+    .SetShapeFn([](shape_inference::InferenceContext* c) {
+      c->set_output(0, c->input(1));
+      return absl::OkStatus();
+    });
+
+class PrefixCountsOp : public OpKernel {
+ public:
+  explicit PrefixCountsOp(OpKernelConstruction* context) : OpKernel(context) {}
+
+  void Compute(OpKernelContext* context) override {
+    const auto words = context->input(0).flat<tstring>();
+    const auto prefixes = context->input(1).flat<tstring>();
+    Node root;
+    for (int64_t i = 0; i < words.size(); ++i) {
+      OP_REQUIRES(context, words(i).size() <= kLongestWord,
+                  errors::InvalidArgument("word ", i, " is longer than ", kLongestWord, " bytes"));
+      Insert(&root, words(i));
+    }
+    Tensor* counts = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, context->input(1).shape(), &counts));
+    auto out = counts->flat<int64_t>();
+    for (int64_t i = 0; i < prefixes.size(); ++i) out(i) = CountOf(root, prefixes(i));
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("PrefixCounts").Device(DEVICE_CPU), PrefixCountsOp);
