@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +12,8 @@ from faultlens.capture.fence.table import Allocation, Found, State, found, live_
 __all__ = ["LIBRARY", "Allocation", "Found", "State", "environment", "found", "live_blocks", "prepare", "read", "state"]
 
 LIBRARY = Path(__file__).with_name("libfaultlens_fence.so")
-SLOTS = 2048  # of the smallest blocks; twice as many in all
-LARGEST = 4 << 20
-LIVE_BYTES = 64 << 20
+SLOTS = 4096  # of the smallest blocks; twice as many in all
+LARGEST = 64 << 20
 
 
 def environment(
@@ -26,18 +24,15 @@ def environment(
     slots: int = SLOTS,
     smallest: int = 1,
     largest: int = LARGEST,
-    live_bytes: int = LIVE_BYTES,
     fill: int | None = None,
     base: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
     """Variables for a program whose allocations are fenced, one of `every` (0: none); makes the table anew.
 
     `aligned_every` is for posix_memalign and its like, which tensors come from (None: the same). `fill`: new blocks are
-    filled with this byte. Blocks outside of the sizes are left alone, and so are all others while the fenced ones take
-    up `live_bytes`."""
-    prepare(
-        table, every, aligned_every, slots=slots, smallest=smallest, largest=largest, live_bytes=live_bytes, fill=fill
-    )
+    filled with this byte. Blocks outside of the sizes are left alone, and so are all while no slot is free. A slot in
+    use costs a page or two; blocks of up to `largest` take that much address space, many times."""
+    prepare(table, every, aligned_every, slots=slots, smallest=smallest, largest=largest, fill=fill)
     return variables(str(table), base)
 
 
@@ -52,14 +47,16 @@ def prepare(
     every: int,
     aligned_every: int | None = None,
     *,
+    per_second: int = 0,
+    at_once: int = 0,
     slots: int = SLOTS,
     smallest: int = 1,
     largest: int = LARGEST,
-    live_bytes: int = LIVE_BYTES,
     fill: int | None = None,
     only_this: bool = False,
 ) -> None:
-    """An empty table, as a file of holes. `only_this`: processes that the program starts are spared."""
+    """An empty table, as a file of holes. In the long run not more than `per_second` blocks of either kind are fenced
+    (0: without limit), but `at_once` may be. `only_this`: processes that the program starts are spared."""
     head = layout.File(
         magic=layout.MAGIC,
         version=layout.VERSION,
@@ -67,9 +64,10 @@ def prepare(
         part_bytes=layout.part_bytes(slots),
         smallest=smallest,
         largest=largest,
-        live_limit=live_bytes,
         every=every,
         aligned_every=every if aligned_every is None else aligned_every,
+        per_second=per_second,
+        at_once=at_once,
         fill=-1 if fill is None else fill,
         only_this=only_this,
     )
@@ -77,6 +75,3 @@ def prepare(
         file.truncate(0)
         file.truncate(layout.file_bytes(slots))
         file.write(bytes(head))
-
-
-assert ctypes.sizeof(layout.File) <= layout.PAGE and ctypes.sizeof(layout.Part) <= layout.PAGE

@@ -86,7 +86,6 @@ static bool must_claim;
 static bool decided; /* whether there is a fence or not */
 
 static uintptr_t arena, arena_bytes; /* 0 bytes: nothing is ours */
-static uint64_t live_bytes;
 static uint32_t turn; /* every fourth block is placed at the beginning of its pages */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -243,7 +242,7 @@ static uintptr_t pages_of(const struct fence_class *class, uint32_t number) {
 
 static const struct fence_class *class_of(uintptr_t address) {
     for (int i = FENCE_CLASSES - 1; i > 0; i--)
-        if (address >= own.classes[i].start) return &own.classes[i];
+        if (own.classes[i].slots && address >= own.classes[i].start) return &own.classes[i];
     return &own.classes[0];
 }
 
@@ -293,7 +292,6 @@ static bool open_slot(const struct fence_class *class, uint32_t number, size_t s
     if (mprotect((void *)from, to - from, PROT_READ | PROT_WRITE)) return false;
     paint(from, start);
     paint(start + size, to);
-    live_bytes += to - from;
     slots[number].start = start;
     slots[number].size = size;
     return true;
@@ -304,7 +302,6 @@ static bool open_slot(const struct fence_class *class, uint32_t number, size_t s
 static void close_slot(const struct fence_slot *slot) {
     uintptr_t from = page_before(slot->start), to = page_after(slot->start + slot->size);
     mmap((void *)from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    live_bytes -= to - from;
 }
 
 static SLOW void *allocate(size_t size, size_t alignment, bool zeroed, const void *caller) {
@@ -319,7 +316,6 @@ static SLOW void *allocate(size_t size, size_t alignment, bool zeroed, const voi
         const struct fence_class *class = &own.classes[i];
         struct queue *queue = &queues[i];
         if (size > (size_t)class->slot_pages * FENCE_PAGE || !queue->count) continue;
-        if (live_bytes + page_after(size) + FENCE_PAGE > file->live_limit) break;
         uint32_t number = queue->numbers[queue->next];
         if (!open_slot(class, number, size, alignment)) continue;
         queue->next = (queue->next + 1) % class->slots;
@@ -430,6 +426,23 @@ static uint32_t random_number(void) {
     return mine.random = x ? x : 1;
 }
 
+/* Fencing a block takes as long as a thousand others: there is time for so many a second, and more at the start. */
+static bool is_affordable(bool aligned) {
+    static int64_t spent_until[2]; /* on plain and on aligned ones */
+    if (!file->per_second) return true;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t now = t.tv_sec * 1000000000ll + t.tv_nsec, each = 1000000000ll / file->per_second;
+    int64_t until = __atomic_load_n(&spent_until[aligned], __ATOMIC_RELAXED);
+    if (until > now) {
+        __atomic_fetch_add(&own.passed, 1, __ATOMIC_RELAXED);
+        return false;
+    }
+    int64_t saved = now - file->at_once * each;
+    __atomic_store_n(&spent_until[aligned], (until > saved ? until : saved) + each, __ATOMIC_RELAXED);
+    return true;
+}
+
 static SLOW bool draw(uint32_t *countdown, bool aligned) {
     bool is_new = *countdown == NEVER; /* it was 0 */
     if (!decided || mine.busy) {
@@ -438,7 +451,7 @@ static SLOW bool draw(uint32_t *countdown, bool aligned) {
     }
     uint32_t every = !arena_bytes ? 0 : aligned ? file->aligned_every : file->every;
     *countdown = every == 0 ? NEVER : every == 1 ? 1 : 1 + random_number() % (2 * every - 1);
-    return every == 1 || (every && !is_new);
+    return (every == 1 || (every && !is_new)) && is_affordable(aligned);
 }
 
 static inline bool is_chosen(uint32_t *countdown, bool aligned) {
@@ -531,15 +544,16 @@ EXPORT size_t malloc_usable_size(void *block) {
 
 /* -------------------------------------------------------------------------------------------- the start */
 
-static const uint32_t slot_pages[FENCE_CLASSES] = {1, 4, 16, 64, 256, 1024};
-
+/* Slots of 1 page, 4, 16 and so on, as many as the largest block needs. */
 static size_t lay_out(void) {
     size_t bytes = 0;
-    uint32_t first = 0, count = file->slots;
-    for (int i = 0; i < FENCE_CLASSES; i++, count = count > 1 ? count / 2 : 1) {
-        own.classes[i] = (struct fence_class){bytes, slot_pages[i], count, first, 0};
-        bytes += count * stride(&own.classes[i]);
-        first += count;
+    uint32_t first = 0, count = file->slots, pages = 1;
+    for (int i = 0; i < FENCE_CLASSES; i++, pages *= 4) {
+        bool needed = i == 0 || file->largest > (uint64_t)pages / 4 * FENCE_PAGE;
+        own.classes[i] = (struct fence_class){bytes, pages, needed ? count : 0, first, 0};
+        bytes += own.classes[i].slots * stride(&own.classes[i]);
+        first += own.classes[i].slots;
+        count = count > 1 ? count / 2 : 1;
     }
     return bytes + FENCE_PAGE; /* the last one's guard */
 }

@@ -12,7 +12,7 @@
 #define FENCE_MAGIC 0x45434e4546544c46ull /* "FLTFENCE" */
 #define FENCE_VERSION 1
 #define FENCE_PARTS 16 /* processes that can have one at the same time */
-#define FENCE_CLASSES 6
+#define FENCE_CLASSES 8
 #define FENCE_FRAMES 24
 #define FENCE_PAGE 4096
 #define FENCE_PAINT 0xc5 /* around a block */
@@ -25,9 +25,10 @@ struct fence_file {
     uint64_t part_bytes;    /* of one process: a page of fence_part, then its slots */
     uint64_t smallest;      /* blocks outside of these sizes are left alone */
     uint64_t largest;
-    uint64_t live_limit;    /* bytes that fenced blocks may take up at a time */
     uint32_t every;         /* one of so many allocations is fenced; 0: none */
     uint32_t aligned_every; /* the same for posix_memalign, aligned_alloc and memalign */
+    uint32_t per_second;    /* of either kind, in the long run; 0: without end */
+    uint32_t at_once;       /* of which so many may come together */
     int32_t fill;           /* new blocks are filled with this byte; -1: they are not */
     uint32_t only_this;     /* children that are started are spared */
     uint32_t order;         /* counts the processes that came */

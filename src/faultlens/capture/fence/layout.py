@@ -7,7 +7,7 @@ import ctypes
 MAGIC = 0x45434E4546544C46
 VERSION = 1
 PARTS = 16
-CLASSES = 6
+CLASSES = 8
 FRAMES = 24
 PAGE = 4096
 PAINT = 0xC5
@@ -28,9 +28,10 @@ class File(ctypes.Structure):
         ("part_bytes", ctypes.c_uint64),
         ("smallest", ctypes.c_uint64),
         ("largest", ctypes.c_uint64),
-        ("live_limit", ctypes.c_uint64),
         ("every", ctypes.c_uint32),
         ("aligned_every", ctypes.c_uint32),
+        ("per_second", ctypes.c_uint32),
+        ("at_once", ctypes.c_uint32),
         ("fill", ctypes.c_int32),
         ("only_this", ctypes.c_uint32),
         ("order", ctypes.c_uint32),

@@ -97,7 +97,9 @@ class _Part:
         if not (head.active and 0 <= address - head.arena < head.arena_bytes):
             return None
         size_class = max(
-            (each for each in head.classes if each.start <= address), key=lambda each: each.start, default=None
+            (each for each in head.classes if each.slots and each.start <= address),
+            key=lambda each: each.start,
+            default=None,
         )
         if size_class is None or not 0 < size_class.slot_pages <= _MAX_PAGES:
             return None
