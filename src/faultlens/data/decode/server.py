@@ -67,7 +67,7 @@ class Server:
             resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, hard))
         libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)  # later, the end of stdin tells
         try:
-            importlib.import_module("tensorflow")
+            told = self.load()
         except BaseException as error:
             self.answer(ready=False, words=decoders.words(error))
             return False
@@ -75,8 +75,13 @@ class Server:
         gc.freeze()  # or every child would copy the memory of all modules at its first collection
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
-        self.answer(ready=True)
+        self.answer(ready=True, **told)
         return True
+
+    def load(self) -> dict[str, Any]:
+        """What all children are to have at hand; returns what there is to say of it."""
+        importlib.import_module("tensorflow")
+        return {}
 
     def serve(self) -> bool:
         """True in a child that is to begin its work; False at the end."""
@@ -188,7 +193,7 @@ class Child:
     def begin(self) -> None:
         try:
             self.settle()
-            self.decode = decoders.chosen(self.request["using"], self.request["modules"])
+            self.get_ready()
         except BaseException as error:
             self.board.say(decoders.words(error))
             self.words[board_module.READY] = board_module.FAILED
@@ -196,6 +201,9 @@ class Child:
         self.only_the_child()
         self.words[board_module.READY] = self.pid
         self.ring()
+
+    def get_ready(self) -> None:
+        self.decode = decoders.chosen(self.request["using"], self.request["modules"])
 
     def only_the_child(self) -> None:
         """A decoder may fork: the copy would go on here."""

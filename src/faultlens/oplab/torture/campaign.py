@@ -1,0 +1,209 @@
+"""Tries an op with input after input, as long as there is time, and keeps what is suspicious.
+
+First every combination of ranks, to learn what the op accepts; then all that differ from that in one thing; then, from
+hypothesis, what differs in several. What is accepted is also tried in other forms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from faultlens.oplab.torture import plans, wire
+from faultlens.oplab.torture.lab import Lab, Outcome
+from faultlens.oplab.torture.plans import Plan
+from faultlens.oplab.torture.suspects import Key, Suspect, suspects_of
+from faultlens.oplab.torture.tested import TestedOp
+from faultlens.remedy.op_call import Call
+
+BATCH = 48
+SEEDS = 8  # accepted outlines, all of whose variants are tried
+THOROUGH = 4  # accepted inputs that are tried in all forms
+NOW_AND_THEN = {"repeat": 4, "graph": 12}  # one of so many accepted inputs
+MOST_DEATHS = 60
+SAME_DEATHS = 6  # after which an input that is much like it is left out
+
+
+class Effort(NamedTuple):
+    seconds: float = 30.0
+    inputs: int | None = None
+    seed: int = 0
+    reference: tuple[str, str, str] | None = None  # folder, module, function
+
+
+class Tried(NamedTuple):
+    """What an op was tried with, to be told."""
+
+    inputs: int
+    accepted: int
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    forms: tuple[str, ...]
+
+
+class Campaign:
+    def __init__(self, op: TestedOp, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
+        self._op, self._lab, self._library = op, lab, library
+        self._effort, self._tell = effort, tell
+        self._deadline = time.monotonic() + effort.seconds
+        self._known: set[Plan] = set()
+        self.accepted: list[Plan] = []
+        self.suspects: dict[Key, Suspect] = {}
+        self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
+        self.graphs: list[Outcome] = []
+        self.steady: bool | None = None
+        self.inputs = self.deaths = 0
+        self._forms: dict[str, None] = {}
+        self._dtypes: dict[str, None] = {}
+        self._ranks: set[int] = set()
+
+    def run(self) -> None:
+        self._try_all(plans.first(self._op))
+        seeds = self._seeds()
+        for plan in self._for_all_forms(seeds):
+            self._all_forms(plan)
+        for plan in seeds:
+            self._try_all(plans.variants(self._op, plan))
+        for plan in self._for_all_forms(self._larger())[:2]:
+            self._all_forms(plan)
+        self._search()
+
+    def tried(self) -> Tried:
+        ranks = tuple(sorted(self._ranks))
+        return Tried(self.inputs, len(self.accepted), tuple(self._dtypes), ranks, tuple(self._forms))
+
+    @property
+    def is_over(self) -> bool:
+        if self._effort.inputs is not None and self.inputs >= self._effort.inputs:
+            return True
+        return time.monotonic() > self._deadline or self.deaths >= MOST_DEATHS
+
+    # ------------------------------------------------------------------------------------------ one after the other
+
+    def _try_all(self, outlines: Iterable[Plan]) -> None:
+        fresh = (each for each in outlines if each not in self._known)
+        while not self.is_over and (batch := list(islice(fresh, BATCH))):
+            self.try_batch(batch)
+
+    def try_batch(self, batch: list[Plan]) -> None:
+        self._known.update(batch)
+        if self._effort.inputs is not None:
+            batch = batch[: max(self._effort.inputs - self.inputs, 0)]
+        calls = [plans.call_of(self._op, plan) for plan in batch]
+        options = {"reference": self._effort.reference} if self._effort.reference else {}
+        outcomes = self._lab.run([wire.asked(call, "eager", **options) for call in calls])
+        for plan, call, outcome in zip(batch, calls, outcomes, strict=True):
+            self._seen(call, "eager", options, outcome)
+            if outcome.accepted and not outcome.problems:
+                self.accepted.append(plan)
+                for probe, every in NOW_AND_THEN.items():
+                    if len(self.accepted) % every == 0 and not self.is_over:
+                        self._probe(call, probe)
+
+    def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
+        options = {**options, "steady": self.steady is not False}
+        outcome = self._lab.one(wire.asked(call, probe, **options))
+        self._seen(call, probe, options, outcome)
+        if probe == "repeat" and outcome.accepted and not outcome.told["steady"]:
+            self.steady = False
+        if probe == "graph" and outcome.accepted:
+            self.graphs.append(outcome)
+        return outcome
+
+    def _seen(self, call: Call, probe: str, options: dict[str, Any], outcome: Outcome) -> None:
+        self.inputs += 1
+        self._tell(f"{self._op.name}: {self.inputs:,} inputs, {len(self.suspects)} suspicious")
+        self._forms.setdefault(probe)
+        for array in call.arrays():
+            self._dtypes.setdefault(array.dtype)
+            self._ranks.add(len(array.shape))
+        self.deaths += outcome.death is not None
+        error = outcome.told.get("error")
+        if error in ("InternalError", "UnknownError"):
+            self.refusals.setdefault(error, str(outcome.told.get("words")))
+        for suspect in suspects_of(call, probe, options, outcome, self._library):
+            before = self.suspects.get(suspect.key)
+            if before is None:
+                self.suspects[suspect.key] = suspect
+            else:
+                self.suspects[suspect.key] = before._replace(times=before.times + 1)
+
+    # ------------------------------------------------------------------------------------------------ what is accepted
+
+    def _seeds(self) -> list[Plan]:
+        """One for each combination of ranks, those with telling contents first; what is refused is tried as well."""
+        by_ranks: dict[Any, Plan] = {}
+        order = {"ramp": 0, "ones": 1, "zeros": 2}
+        for plan in sorted(self.accepted, key=lambda plan: order.get(str(_content(plan)), 3)):
+            if all(size == plans.SIDE for slots in plan.slots for slot in slots for size in slot.shape):
+                by_ranks.setdefault(_ranks(plan), plan)
+        found = sorted(by_ranks.values(), key=lambda plan: sum(map(sum, _ranks(plan))))
+        middle = [plan for plan in found if all(rank for ranks in _ranks(plan) for rank in ranks)]
+        chosen = list(dict.fromkeys((*middle[:2], *found)))[:SEEDS]
+        return chosen or [plans.plainest(self._op)]
+
+    def _for_all_forms(self, seeds: list[Plan]) -> list[Plan]:
+        return [plan for plan in seeds if plan in set(self.accepted)][:THOROUGH]
+
+    def _larger(self) -> list[Plan]:
+        """Accepted ones with many elements: threads meet in them."""
+        sized = ((_elements(plan), plan) for plan in self.accepted)
+        return [plan for size, plan in sorted(sized, key=lambda pair: -pair[0]) if 500 <= size <= 200_000]
+
+    def _all_forms(self, plan: Plan) -> None:
+        call = plans.call_of(self._op, plan)
+        for probe in self._probes():
+            if self.is_over:
+                return
+            if probe == "threads":
+                others = [wire.plain(plans.call_of(self._op, each)) for each in self._others(plan)]
+                self._probe(call, probe, others=others)
+            else:
+                self._probe(call, probe)
+        if not self.is_over:
+            self._probe(call, "eager", aliased=True)
+            self._probe(call, "eager", unaligned=True)
+
+    def _probes(self) -> Iterator[str]:
+        yield from ("repeat", "graph", "leak", "threads", "dataset", "vectorized")
+        if self._op.gradient:
+            yield "gradient"
+        if self._op.has_xla_kernel:
+            yield "compiled"
+
+    def _others(self, plan: Plan) -> list[Plan]:
+        """Of the same types, but of other sizes: what threads share by mistake shows with them."""
+        alike = [each for each in self.accepted if each.types == plan.types and each != plan]
+        return sorted(alike, key=_elements)[-1:] + alike[:2] if alike else []
+
+    # ----------------------------------------------------------------------------------------------- several changes
+
+    def _search(self) -> None:
+        from faultlens.oplab.torture.search import search
+
+        search(self._op, self)
+
+    @property
+    def seed(self) -> int:
+        return self._effort.seed
+
+
+def _ranks(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(len(slot.shape) for slot in slots) for slots in plan.slots)
+
+
+def _content(plan: Plan) -> Any:
+    return next((slot.content for slots in plan.slots for slot in slots), "ones")
+
+
+def _elements(plan: Plan) -> int:
+    total = 0
+    for slots in plan.slots:
+        for slot in slots:
+            size = 1
+            for each in slot.shape:
+                size *= each
+            total += size
+    return total

@@ -1,0 +1,84 @@
+"""Does an op keep memory, descriptors or threads from call to call? Runs in the Python of the user's programs, from
+3.9 on.
+
+The same call again and again, in windows of equal length: what is kept grows in most of them, what is made once does
+not."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from typing import Any
+
+probes = sys.modules["faultlens_probes"]
+
+WINDOWS = 5
+MOST_CALLS, LEAST_CALLS = 3000, 60  # of a window
+SECONDS = 0.4  # of a window
+NOISE = 4 << 10  # bytes that TensorFlow itself may keep of a window
+LEAST_PER_CALL = 8.0
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd _1 _2 uordblks _3 _4".split()]
+
+
+def in_use() -> int:
+    """Bytes that malloc has given out; without mallinfo2 (glibc before 2.33), those of the process's own."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallinfo2"):
+        libc.mallinfo2.restype = Mallinfo2
+        info = libc.mallinfo2()
+        return int(info.uordblks + info.hblkhd)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def growing(call: Any) -> dict[str, Any]:
+    import gc
+
+    def window(calls: int) -> None:
+        for _ in range(calls):
+            call.function(**call.arguments, **call.settings)
+
+    probes.tensors.perturb(0)
+    probes.tensors.fence_every(0, 0)  # it would not be counted
+    start = time.monotonic()
+    window(LEAST_CALLS)
+    each = (time.monotonic() - start) / LEAST_CALLS
+    calls = max(min(int(SECONDS / max(each, 1e-6)), MOST_CALLS), LEAST_CALLS)
+    window(calls)
+    gc.collect()
+    gc.disable()
+    seen = [state()]
+    for _ in range(WINDOWS):
+        window(calls)
+        seen.append(state())
+    gc.enable()
+    told: dict[str, Any] = {"ok": [], "problems": [], "calls": calls * WINDOWS}
+    for number, (rule, what) in enumerate(
+        (("leak", "bytes"), ("leaks-files", "descriptors"), ("leaks-threads", "threads"))
+    ):
+        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]
+        if is_growth(grown, calls, number > 0):
+            per_call = (seen[-1][number] - seen[0][number]) / (calls * WINDOWS)
+            told["problems"].append([rule, f"{per_call:.3g} {what} more with every call, over {calls * WINDOWS} calls"])
+    return told
+
+
+def is_growth(grown: list[int], calls: int, counted: bool) -> bool:
+    """Memory that doubles when it is full grows in few windows, but by much; most leaks grow in all of them."""
+    total = sum(grown)
+    if counted:
+        return total >= calls and min(grown) > 0
+    enough = total > max(LEAST_PER_CALL * calls * len(grown), NOISE * len(grown))
+    return enough and sum(each > NOISE for each in grown) >= 2 and min(grown) > -NOISE
+
+
+def state() -> tuple[int, int, int]:
+    return in_use(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+probes.PROBES["leak"] = growing

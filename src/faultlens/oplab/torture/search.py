@@ -1,0 +1,74 @@
+"""Inputs that differ in several things from what an op accepts, drawn by hypothesis: seeded, so that a search can be
+repeated.
+
+hypothesis draws, and what dies is made smaller by `remedy.shrink_op`: every attempt that still dies costs a process,
+and steps that know what a shape is need a tenth of the attempts that shrinking a stream of bytes takes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from faultlens.errors import FaultlensError
+from faultlens.oplab.torture import plans
+from faultlens.oplab.torture.plans import Plan
+from faultlens.oplab.torture.tested import TestedOp
+
+EXAMPLES, BATCH = 20, 24  # of a round: so many times so many inputs
+STEPS = 4
+RECENT = 200
+
+
+class Trying(Protocol):
+    accepted: list[Plan]
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    def try_batch(self, batch: list[Plan]) -> None: ...
+
+
+def search(op: TestedOp, trying: Trying) -> None:
+    try:
+        import hypothesis
+    except ImportError as error:
+        raise FaultlensError("Testing ops needs hypothesis.", "pip install 'faultlens[ops]'") from error
+    strategy = hypothesis.strategies
+    changes: dict[Plan, list[Plan]] = {}
+
+    def changed(draw: Any, plan: Plan) -> Plan:
+        """One of its variants, which are remembered: making them all takes a millisecond."""
+        if plan not in changes:
+            if len(changes) > RECENT:
+                changes.clear()
+            changes[plan] = [each for each in plans.variants(op, plan) if plans.is_affordable(each)]
+        return draw(strategy.sampled_from(changes[plan])) if changes[plan] else plan
+
+    @strategy.composite
+    def outlines(draw: Any) -> Plan:
+        bases = trying.accepted[-RECENT:] or [plans.plainest(op)]
+        plan: Plan = draw(strategy.sampled_from(bases))
+        for _ in range(draw(strategy.integers(1, STEPS))):
+            plan = changed(draw, plan)
+        return plan
+
+    number = 0
+    while not trying.is_over:
+        number += 1
+
+        @hypothesis.seed(trying.seed * 1_000_003 + number)
+        @hypothesis.settings(
+            max_examples=EXAMPLES,
+            database=None,
+            deadline=None,
+            phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        @hypothesis.given(strategy.data())
+        def one_round(data: Any) -> None:
+            if not trying.is_over:
+                trying.try_batch([data.draw(outlines()) for _ in range(BATCH)])
+
+        one_round()
