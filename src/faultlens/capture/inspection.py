@@ -8,20 +8,22 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from faultlens.capture import process, siginfo, stacks, without_ptrace
+from faultlens.capture import fence, process, siginfo, stacks, without_ptrace
 from faultlens.capture.abort_message import abort_message
 from faultlens.capture.agent import LIBRARY
 from faultlens.capture.death import Death, RawFault, RawThrow
 from faultlens.capture.fault import build_fault
+from faultlens.capture.fence.blocks import hunt_in
 from faultlens.capture.freeze import Freeze, thread_ids
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.capture.memory import Memory, ProcessMemory
 from faultlens.capture.symbols import demangle, native_frames
 from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
-from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Mapping, Outcome, Thread
+from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Hunt, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import machine_state
 from faultlens.environment.packages import find_python
@@ -37,14 +39,15 @@ def inspect(
     freeze: Freeze | None = None,
     with_stacks: bool = True,
     contents: bool = True,
+    fence_table: Path | None = None,
 ) -> Crash:
     """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here.
 
     `contents`: the values of tensors may be kept, up to a limit."""
     if freeze is not None:
-        return _look(death, method, redact, freeze, with_stacks, contents)
+        return _look(death, method, redact, freeze, with_stacks, contents, fence_table)
     with Freeze(death.pid) as own:
-        return _look(death, method, redact, own, with_stacks, contents)
+        return _look(death, method, redact, own, with_stacks, contents, fence_table)
 
 
 def outline(death: Death, method: CaptureMethod) -> Crash:
@@ -67,7 +70,13 @@ class _NoMemory:
 
 
 def _look(
-    death: Death, method: CaptureMethod, redact: bool, freeze: Freeze, with_stacks: bool, contents: bool
+    death: Death,
+    method: CaptureMethod,
+    redact: bool,
+    freeze: Freeze,
+    with_stacks: bool,
+    contents: bool,
+    fence_table: Path | None,
 ) -> Crash:
     pid = death.pid
     death = death._replace(faults=(*death.faults, *_faults_arriving(death, freeze)))
@@ -101,6 +110,7 @@ def _look(
         threads=threads,
         kernels=scan.kernels,
         exceptions=exceptions,
+        hunt=_hunt(fence_table, pid, fault, memory, mappings, gaps) if fence_table else None,
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
@@ -111,6 +121,16 @@ def _look(
         machine=machine_state(),
         gaps=(*gaps, *scan.gaps),
     )
+
+
+def _hunt(
+    table: Path, pid: int, fault: Fault | None, memory: Memory, mappings: tuple[Mapping, ...], gaps: list[str]
+) -> Hunt | None:
+    try:
+        return hunt_in(table, pid, fault, memory, mappings)
+    except Exception as error:  # a table that was damaged must not cost the rest
+        gaps.append(f"the fence: {type(error).__name__}: {error}")
+        return None
 
 
 def _outcome(death: Death) -> Outcome:
@@ -200,8 +220,9 @@ def _throwing_frames(raw: RawThrow, mappings: tuple[Mapping, ...]) -> tuple[Fram
 
 
 def _without_agent(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """The functions that the agent wraps would stand on the stack twice."""
-    return tuple(frame for frame in frames if frame.library != str(LIBRARY))
+    """The functions that the agent wraps would stand on the stack twice; of the fence the wrapped ones are told."""
+    ours = {str(LIBRARY), str(fence.LIBRARY)}
+    return tuple(frame for frame in frames if frame.library not in ours or frame.function in fence.WRAPPED)
 
 
 def _address(registers: dict[str, int], name: str) -> Address | None:

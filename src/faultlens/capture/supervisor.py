@@ -19,6 +19,7 @@ from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.brink import StopAt
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
+from faultlens.capture.fence.hunting import Hunting, Wish
 from faultlens.capture.gpu_memory import gpu_memory_of
 from faultlens.capture.leaks import Leaks
 from faultlens.capture.looks import Looks
@@ -62,6 +63,7 @@ class Options(NamedTuple):
     redact: bool = True
     contents: bool = True  # of tensors may be kept
     stop_at: StopAt | None = None  # how much memory may be used before the program is asked to end
+    hunt: Wish | None = None  # how the program's blocks are fenced
 
 
 class Ending(NamedTuple):
@@ -93,6 +95,7 @@ class _Supervisor:
         self.on_child_crash = on_child_crash
         self.tell = tell
         self.area = SharedArea() if options.capture == "agent" else None
+        self.hunting = Hunting(options.hunt, options.follow_children) if options.hunt else None
         self.cgroup = cgroup_of()
         self.cgroup_before = self.cgroup.state() if self.cgroup else None
         self.output = OutputTail(self.area)
@@ -119,6 +122,8 @@ class _Supervisor:
     def _start(self, command: Sequence[str], mask: set[signal.Signals | int]) -> None:
         environment = dict(os.environ)
         attach: Callable[[int], None] | None = None
+        if self.hunting is not None:
+            environment = self.hunting.environment(environment)
         if self.area is not None:
             environment = launch.agent_environment(environment, self.area.path, self.options.follow_children)
         elif self.options.capture == "tracer":
@@ -236,6 +241,7 @@ class _Supervisor:
         from faultlens.capture.isolated import run_isolated
 
         redact, contents = self.options.redact, self.options.contents
+        table = self.hunting.table if self.hunting else None
         problems: list[str] = []
         for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
             try:
@@ -243,13 +249,13 @@ class _Supervisor:
                     look = inspection.inspect
                     try:
                         crash = run_isolated(
-                            LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks, contents
+                            LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks, contents, table
                         )
                     except BlockingIOError:  # no more processes allowed: the limit that may be the cause
-                        crash = inspection.inspect(death, method, redact, None, with_stacks, contents)
+                        crash = inspection.inspect(death, method, redact, None, with_stacks, contents, table)
                 else:
                     with self.tracer.held(death.pid) as freeze:
-                        crash = inspection.inspect(death, method, redact, freeze, with_stacks, contents)
+                        crash = inspection.inspect(death, method, redact, freeze, with_stacks, contents, table)
                 return replace(crash, gaps=(*crash.gaps, *problems))
             except Exception as error:  # whatever it is: the program must be let go, and its death told
                 problems.append(f"looking at {'the stacks' if with_stacks else 'the process'} failed: {error}")
@@ -259,7 +265,14 @@ class _Supervisor:
         from faultlens.capture import inspection
 
         try:
-            crash = inspection.inspect(death, "tracer", self.options.redact, freeze, contents=self.options.contents)
+            crash = inspection.inspect(
+                death,
+                "tracer",
+                self.options.redact,
+                freeze,
+                contents=self.options.contents,
+                fence_table=self.hunting.table if self.hunting else None,
+            )
         except Exception as error:
             crash = inspection.outline(death, "tracer")
             crash = replace(crash, gaps=(f"looking at the process failed: {error}",))
@@ -367,6 +380,10 @@ class _Supervisor:
             crash = replace(crash, gaps=("the agent could not be loaded into the program",))
         if self.timeline.program:
             crash = replace(crash, program=self.timeline.program)
+        if self.hunting is not None:
+            from faultlens.capture.fence.blocks import hunt_after
+
+            crash = replace(crash, hunt=hunt_after(self.hunting.table, self.pid))
         return crash
 
     def _handled_fault(self) -> Death | None:

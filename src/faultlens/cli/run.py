@@ -15,6 +15,7 @@ from faultlens.cli import output
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
+    from faultlens.capture.fence.hunting import Wish
     from faultlens.capture.supervisor import Options
     from faultlens.crash import Crash
     from faultlens.reportfile import Report
@@ -26,7 +27,8 @@ SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside",
 SURE = 0.7
 MAX_CHILDREN_SHOWN = 3
 STOP_BEFORE_OOM = "--stop-before-oom"
-DEFAULT_SHARE = "95%"
+HUNT = "--hunt"
+DEFAULTS = {STOP_BEFORE_OOM: "95%", HUNT: "fence"}  # of options that may stand alone
 WITH_VALUE = {"--timeout", "--capture", "--json", "--html", "--markdown", "--sarif"}  # options whose value follows
 
 DESCRIPTION = """\
@@ -59,6 +61,12 @@ def register(verbs: Any) -> None:
         metavar="[=95%]",
         help="ask the program to save and end (SIGTERM) when so much of the memory it may have is used (=90%%, =7GiB)",
     )
+    parser.add_argument(
+        HUNT,
+        metavar="[=fence]",
+        help="catch heap damage in the act: some blocks are put between guards, at a cost of 1%% or so; =all: every "
+        "block, slowly; =tensors: TensorFlow's, one by one; =malloc: glibc's own checks; several with commas",
+    )
     parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
     parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
     parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
@@ -70,11 +78,11 @@ def register(verbs: Any) -> None:
 
 
 def with_default(words: Sequence[str]) -> list[str]:
-    """`--stop-before-oom` may stand alone: argparse would take the program's name for its value."""
+    """`--stop-before-oom` and `--hunt` may stand alone: argparse would take the program's name for their value."""
     spelled = list(words)
     for place, word in enumerate(spelled[1:] if spelled[:1] == ["run"] else (), start=1):
-        if word == STOP_BEFORE_OOM:
-            spelled[place] = f"{word}={DEFAULT_SHARE}"
+        if word in DEFAULTS:
+            spelled[place] = f"{word}={DEFAULTS[word]}"
         elif word == "--" or (not word.startswith("-") and spelled[place - 1] not in WITH_VALUE):
             break
     return spelled
@@ -122,7 +130,19 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         redact=not arguments.unredacted,
         contents=not arguments.no_contents,
         stop_at=read_stop_at(arguments.stop_before_oom) if arguments.stop_before_oom is not None else None,
+        hunt=_wish(arguments),
     )
+
+
+def _wish(arguments: argparse.Namespace) -> Wish | None:
+    if arguments.hunt is None:
+        return None
+    from faultlens.capture.fence import hunting
+
+    wish, problem = hunting.read_wish(arguments.hunt), hunting.problem()
+    if problem and not arguments.quiet:
+        _say(f"nothing is hunted, because {problem}")
+    return None if problem else wish
 
 
 def _nothing(_: object) -> None:

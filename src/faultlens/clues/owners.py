@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"/libpython[\d.]+|/bin/(?:python|pypy)[\d.]*$|/lib-dynload
 # Runtimes that carry out what others ask for: the place of a fault there says little.
 _RUNTIME = re.compile(
     r"/(?:libc|libm|libstdc\+\+|libgcc_s|libpthread|ld-linux[^/]*|ld|libdl|librt|libffi|libc\+\+(?:abi)?"
-    r"|libfaultlens_agent|libjemalloc|libtcmalloc[^/]*|libmimalloc)[-.\d]*\.so"
+    r"|libfaultlens_(?:agent|fence)|libjemalloc|libtcmalloc[^/]*|libmimalloc)[-.\d]*\.so"
 )
 
 

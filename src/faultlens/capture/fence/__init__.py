@@ -12,6 +12,9 @@ from faultlens.capture.fence.table import Allocation, Found, State, found, live_
 __all__ = ["LIBRARY", "Allocation", "Found", "State", "environment", "found", "live_blocks", "prepare", "read", "state"]
 
 LIBRARY = Path(__file__).with_name("libfaultlens_fence.so")
+WRAPPED = frozenset(
+    ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "malloc_usable_size")
+)
 SLOTS = 4096  # of the smallest blocks; twice as many in all
 LARGEST = 64 << 20
 

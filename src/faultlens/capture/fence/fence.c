@@ -344,12 +344,29 @@ static SLOW void *allocate(size_t size, size_t alignment, bool zeroed, const voi
 static const char *const said[] = {"", "a block was freed twice", "an address was freed that is not the beginning of a block",
                                    "bytes behind a block were overwritten", "bytes before a block were overwritten"};
 
+static void name_libraries(const struct fence_slot *slot) {
+    Dl_info found;
+    for (uint32_t i = 0; i < slot->made_frames; i++) {
+        uint64_t address = slot->made[i];
+        if (!dladdr((void *)address, &found) || !found.dli_fname) continue;
+        for (int k = 0; k < FENCE_LIBRARIES; k++) {
+            struct fence_library *library = &own.libraries[k];
+            if (library->start && library->start != (uint64_t)found.dli_fbase) continue;
+            if (!library->start) snprintf(library->path, sizeof library->path, "%s", found.dli_fname);
+            library->start = (uint64_t)found.dli_fbase;
+            if (library->end <= address) library->end = address + 1;
+            break;
+        }
+    }
+}
+
 static void note(enum fence_kind kind, uintptr_t address, const struct fence_slot *slot, bool at_exit) {
     own.error.kind = kind;
     own.error.thread = thread_id();
     own.error.address = address;
     own.error.start = slot ? slot->start : 0;
     own.error.at_exit = at_exit;
+    if (at_exit && slot) name_libraries(slot);
     if (must_claim) claim_after_fork();
     show_head();
 }

@@ -15,6 +15,7 @@
 #define FENCE_CLASSES 8
 #define FENCE_FRAMES 24
 #define FENCE_PAGE 4096
+#define FENCE_LIBRARIES 8
 #define FENCE_PAINT 0xc5 /* around a block */
 
 /* The first page: what the reader wishes, and who has which part. */
@@ -57,6 +58,13 @@ struct fence_error {
     uint64_t frames[FENCE_FRAMES];
 };
 
+/* A file that code of the block's stack came from: after the end, nobody can ask the process any more. */
+struct fence_library {
+    uint64_t start;
+    uint64_t end; /* behind the last of these addresses */
+    char path[240];
+};
+
 struct fence_class {
     uint64_t start;
     uint32_t slot_pages; /* without the guard page before it */
@@ -74,6 +82,7 @@ struct fence_part {
     uint64_t passed; /* those chosen for which there was no room */
     struct fence_class classes[FENCE_CLASSES];
     struct fence_error error;
+    struct fence_library libraries[FENCE_LIBRARIES]; /* of an error at exit */
     char problem[256]; /* why it is not active */
 };
 

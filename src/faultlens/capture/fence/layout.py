@@ -10,6 +10,7 @@ PARTS = 16
 CLASSES = 8
 FRAMES = 24
 PAGE = 4096
+LIBRARIES = 8
 PAINT = 0xC5
 
 LIVE, FREED = 1, 2
@@ -51,6 +52,10 @@ class Error(ctypes.Structure):
     )
 
 
+class Library(ctypes.Structure):
+    _fields_ = (("start", ctypes.c_uint64), ("end", ctypes.c_uint64), ("path", ctypes.c_char * 240))
+
+
 class SizeClass(ctypes.Structure):
     _fields_ = (
         ("start", ctypes.c_uint64),
@@ -71,6 +76,7 @@ class Part(ctypes.Structure):
         ("passed", ctypes.c_uint64),
         ("classes", SizeClass * CLASSES),
         ("error", Error),
+        ("libraries", Library * LIBRARIES),
         ("problem", ctypes.c_char * 256),
     )
 

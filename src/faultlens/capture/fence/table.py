@@ -48,6 +48,7 @@ class Found(NamedTuple):
     frames: tuple[int, ...]
     at_exit: bool
     block: Allocation | None
+    libraries: tuple[tuple[int, int, str], ...] = ()  # start, end and path, where the process is gone
 
 
 class State(NamedTuple):
@@ -118,7 +119,10 @@ class _Part:
         if block is not None:
             block = block._replace(offset=error.address - block.start)
         frames = tuple(error.frames[: min(error.frame_count, layout.FRAMES)])
-        return Found(kind, error.address, error.thread, frames, bool(error.at_exit), block)
+        libraries = tuple(
+            (each.start, each.end, os.fsdecode(each.path)) for each in self.head.libraries if each.start < each.end
+        )
+        return Found(kind, error.address, error.thread, frames, bool(error.at_exit), block, libraries)
 
     def state(self) -> State:
         head, file = self.head, self._file
