@@ -19,6 +19,7 @@ UNKNOWN_BELOW = 0.4  # less than this is no verdict
 AGAINST = 0.15  # what a fact that does not fit costs
 CONTESTED = 0.08  # what a rival that is nearly as strong costs
 NEARLY = 0.1
+GUESS = 0.3
 FORESEEN = 0.1  # what it adds that the doctor, who did not see the crash, finds its cause in the environment
 MAX_DIAGNOSES = 5
 
@@ -33,7 +34,7 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
 
     `foreseen` is what the doctor found in the environment of the program."""
     case = Case(subject_of(crash))
-    findings = [(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None]
+    findings = _behind_fence([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
     supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
     ranked = sorted(supported, key=lambda pair: (-_confidence(pair[1]), pair[0].code))
     diagnoses = [_diagnosis(case, cause, found, _contested(found, ranked)) for cause, found in ranked[:MAX_DIAGNOSES]]
@@ -53,6 +54,16 @@ def subject_of(crash: Crash) -> Crash:
     if crash.fault is not None or crash.outcome.kind in ("signal", "hang"):
         return crash
     return next((child for child in crash.children if made_it_fail(child, crash)), crash)
+
+
+def _behind_fence(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
+    """Where the fence caught somebody, what explains the death otherwise is a guess."""
+    if not any(found.by_fence for _, found in findings):
+        return findings
+    return [
+        (cause, found if found.by_fence else replace(found, strength=min(found.strength, GUESS)))
+        for cause, found in findings
+    ]
 
 
 def _supported(cause: Cause, found: Finding, foreseen: Sequence[finding.Finding]) -> Finding:

@@ -31,7 +31,7 @@ def with_findings(report: Report) -> Report:
 
 def make_report(crash: Crash, findings: tuple[Finding, ...] = ()) -> Report:
     """The same for a live capture, a core file and a stored report, whose verdict is thus made anew."""
-    if crash.outcome.kind == "ok" and not crash.fault:
+    if crash.outcome.kind == "ok" and not crash.fault and not (crash.hunt and crash.hunt.block):
         return Report(outcome=crash.outcome, crash=crash)  # nothing to explain: the catalogue need not be loaded
     try:
         from faultlens.diagnose import diagnose

@@ -30,6 +30,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     location: Location | None = None
     op: str | None = None
     against: tuple[str, ...] = ()  # facts that do not fit; each one lowers the confidence
+    by_fence: bool = False  # it rests on the block that the fence caught: others can only guess
 
 
 class Cause(ABC):

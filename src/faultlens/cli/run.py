@@ -193,7 +193,13 @@ def worth_telling(report: Report) -> bool:
     crash = report.crash
     if crash.stop_request and crash.outcome.kind != "ok":
         return True
-    if crash.children or crash.fault or crash.outcome.kind == "hang" or _lost_a_save(crash):
+    if (
+        (crash.hunt and crash.hunt.block)
+        or crash.children
+        or crash.fault
+        or crash.outcome.kind == "hang"
+        or _lost_a_save(crash)
+    ):
         return True
     if crash.outcome.kind == "signal":
         return crash.outcome.signal not in ASKED_FOR

@@ -6,14 +6,14 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.clues import addresses, messages, ops
+from faultlens.clues import addresses, fenced, messages, ops
 from faultlens.clues.frames import is_own, user_frame, without_dying
 from faultlens.clues.kernels import in_words, kernel_at_fault
 from faultlens.clues.last_words import python_exception
 from faultlens.clues.messages import CheckFailure, Termination
 from faultlens.clues.owners import Owner, custom_libraries, owner_of
 from faultlens.clues.tracebacks import PythonException
-from faultlens.crash import CppException, Crash, Fault, Frame, Kernel
+from faultlens.crash import CppException, Crash, Fault, FencedBlock, Frame, Kernel
 from faultlens.diagnosis import Evidence, Location
 
 # An exception that was thrown longer ago than this was caught, and has nothing to do with the end.
@@ -72,6 +72,11 @@ class Case:
     @cached_property
     def hits_stack_end(self) -> bool:
         return self.fault is not None and addresses.hits_stack_end(self.crash, self.fault)
+
+    @cached_property
+    def block(self) -> FencedBlock | None:
+        """The fenced block that was misused: proof of what went wrong."""
+        return fenced.block_of(self.crash)
 
     # ------------------------------------------------------------------------------------- the stack
 

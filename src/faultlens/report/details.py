@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from faultlens.clues.fenced import in_full
 from faultlens.crash import Crash, Fault, Kernel
 from faultlens.report import facts, timeline
 from faultlens.report.kernels import attributes_of, facts_of, inputs_of
@@ -30,6 +31,7 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
         yield Section("signal", _signal(crash.fault, crash))
         yield Section("code", pairs(facts.code(crash.fault), width), spaced=False)
         yield Section("register", _registers(crash.fault, width))
+    yield Section("block", pairs(in_full(crash), width))
     for fault in crash.also_faulted:
         yield Section("also", [words(f"thread {fault.thread}: {fault_in_words(fault, crash)}")])
     for index, kernel in enumerate(crash.kernels[:_KERNELS]):

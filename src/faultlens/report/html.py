@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from faultlens import __version__
 from faultlens.causes import find
+from faultlens.clues import fenced
 from faultlens.clues.frames import Fold, fold, fold_in_words, is_kernel, is_own, without_dying
 from faultlens.crash import Crash, Frame, Kernel, Thread
 from faultlens.diagnosis import Diagnosis, Evidence, Fix
@@ -321,7 +322,8 @@ def _fault_facts(crash: Crash) -> facts.Pairs:
         return []
     rows = [("signal", facts.signal(fault)), *facts.code(fault)]
     where = facts.faulting_mapping(fault, crash)
-    return [*rows, *([("address lies in", where)] if where else []), ("seen", f"{fault.seen}, by {crash.method}")]
+    rows += [("address lies in", where)] if where else []
+    return [*rows, *fenced.in_full(crash), ("seen", f"{fault.seen}, by {crash.method}")]
 
 
 def _outputs(crash: Crash) -> list[tuple[str, Some[str]]]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from faultlens.causes import find
+from faultlens.clues.fenced import FENCE, block_of, facts_of, without_hit
 from faultlens.clues.last_words import abort_reason, last_words
 from faultlens.clues.leaks import in_full
 from faultlens.crash import CppException, Crash, Saving
@@ -93,6 +94,7 @@ def render(
         )
         opening = [*_verdict(report, found, width), Section("happened", [words(headline(report.crash), limit=800)])]
         opening.append(Section("fault", _fault(crash)))
+    opening.append(Section("hunt", [words(line) for line in _hunt(crash, found)]))
     facts = details.sections if verbose else _stacks
     for section in (*opening, *_heard(report, verbose), *facts(crash, width), _memory(crash, width, verbose)):
         print_section(console, section)
@@ -157,6 +159,14 @@ def _fault(crash: Crash) -> list[Text]:
     if crash.also_faulted:
         rows.append(words(f"{count(len(crash.also_faulted), 'other thread')} crashed at the same time"))
     return rows
+
+
+def _hunt(crash: Crash, found: Diagnosis | None) -> list[str]:
+    """What the fence saw, where the verdict does not rest on it."""
+    block, told = block_of(crash), without_hit(crash)
+    if block is None or (found and any(item.source == FENCE for item in found.evidence)):
+        return [told] if told else []
+    return [fact for fact, _ in facts_of(block)]
 
 
 def _killed(crash: Crash) -> list[Text]:

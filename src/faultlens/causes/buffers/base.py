@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from faultlens.causes.base import Cause, Finding, evidence, join
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, fenced, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import Use
+from faultlens.crash import FencedBlock
 from faultlens.diagnosis import Evidence, Fix
 
 
@@ -21,6 +24,11 @@ class BufferCause(Cause):
             evidence=join(case.fault_evidence, evidence(*facts)),
             fixes=fixes,
         )
+
+
+def by_fence(found: Finding, block: FencedBlock) -> Finding:
+    """With what the fence knows of the block."""
+    return replace(found, by_fence=True, evidence=join(found.evidence, evidence(*fenced.facts_of(block))))
 
 
 def carried_out(case: Case) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Finding, consider, safe
-from faultlens.causes.buffers.base import BufferCause, carried_out, written
-from faultlens.clues import accesses
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Finding, consider, safe
+from faultlens.causes.buffers.base import BufferCause, by_fence, carried_out, written
+from faultlens.clues import accesses, fenced
 from faultlens.clues.case import Case
 from faultlens.clues.sources import Sources, sources_of
+from faultlens.crash import FencedBlock
 
 
 class DanglingBuffer(BufferCause):
@@ -36,6 +37,8 @@ class DanglingBuffer(BufferCause):
 
     def examine(self, case: Case) -> Finding | None:
         fault = case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block)
         if fault is None or fault.code != "SEGV_MAPERR" or fault.address is None or fault.access == "execute":
             return None
         if (
@@ -53,13 +56,29 @@ class DanglingBuffer(BufferCause):
             or not accesses.is_near(case.crash, fault.address)
         ):
             return None
+        return self._outlived(
+            case,
+            strength,
+            (f"nothing is mapped at {fault.address:#x}, among addresses where memory is handed out", "memory map"),
+        )
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        by_python = fenced.asked_by_python(block.freed)
+        if block.misuse != "use after free" or not carried_out(case):
+            return None
+        if fenced.own_frame(block.freed) is not None and not by_python:
+            return None  # native code freed it by itself
+        return by_fence(self._outlived(case, PROVEN if by_python else STRONG), block)
+
+    def _outlived(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
+        sources = sources_of(case.crash)
         view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
         release = sources.release or next(iter(reversed(sources.deletions)), None)
         return self.found(
             case,
             strength,
             "memory was used after it had been freed: an array, a tensor or a pointer outlived its owner",
-            (f"nothing is mapped at {fault.address:#x}, among addresses where memory is handed out", "memory map"),
+            *facts,
             written(view, "gives access to memory without owning it"),
             written(release, "gives memory back") if release and view else None,
             fixes=(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, safe
-from faultlens.causes.buffers.base import BufferCause, written
-from faultlens.clues import messages, native_code
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
+from faultlens.causes.buffers.base import BufferCause, by_fence, written
+from faultlens.clues import fenced, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
+from faultlens.crash import FencedBlock
 
 
 class DoubleFreeBuffer(BufferCause):
@@ -34,27 +35,39 @@ class DoubleFreeBuffer(BufferCause):
     headline = "a buffer was freed twice"
 
     def examine(self, case: Case) -> Finding | None:
-        heap, sources = native_code.in_heap_code(case), sources_of(case.crash)
+        heap = native_code.in_heap_code(case)
+        if case.block is not None:
+            return self._by_fence(case, case.block)
         said = case.said(messages.DOUBLE_FREE) or case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
         if heap is None or "free" not in heap.function or not (said or case.signal == "SIGSEGV"):
             return None
         strength = self._strength(case)
         if strength is None:
             return None
-        if said and not case.said(messages.DOUBLE_FREE) and len(sources.frees) < 2:
+        if said and not case.said(messages.DOUBLE_FREE) and len(sources_of(case.crash).frees) < 2:
             strength = min(strength, POSSIBLE)  # said of pointers that malloc never gave out
-        frees = sources.frees
+        fact = (f"glibc found it: {said}", "abort message")
+        return self._freed(case, strength, fact if said else ("free itself died on the pointer", "native stack"))
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        if block.misuse not in ("double free", "invalid free"):
+            return None
+        now, before = fenced.asked_by_python(case.native_stack), fenced.asked_by_python(block.freed)
+        alone = native_code.suspect(case) is not None and not (now and (before or block.misuse == "invalid free"))
+        if alone or not (now or before):
+            return None  # native code by itself
+        return by_fence(self._freed(case, PROVEN), block)
+
+    def _freed(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
         return self.found(
             case,
             strength,
             "Python freed memory that had been freed before, or that somebody else owns",
-            (f"glibc found it: {said}", "abort message")
-            if said
-            else ("free itself died on the pointer", "native stack"),
+            *facts,
             ("free was called from Python, through ctypes", "native stack")
             if native_code.called_by_ctypes(case)
             else None,
-            *(written(use, "frees memory") for use in frees[-2:]),
+            *(written(use, "frees memory") for use in sources_of(case.crash).frees[-2:]),
             fixes=(
                 safe("free once: set the pointer to None after the release, and check it before"),
                 consider("leave the release to one owner", "weakref.finalize instead of __del__ and close()"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, safe
-from faultlens.causes.buffers.base import BufferCause, carried_out, written
-from faultlens.clues import accesses, messages
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
+from faultlens.causes.buffers.base import BufferCause, by_fence, carried_out, written
+from faultlens.clues import accesses, fenced, messages
 from faultlens.clues.case import Case
-from faultlens.clues.sources import sources_of
+from faultlens.clues.sources import Use, sources_of
+from faultlens.crash import FencedBlock
 
 
 class ViewOutOfBounds(BufferCause):
@@ -34,21 +35,38 @@ class ViewOutOfBounds(BufferCause):
     def examine(self, case: Case) -> Finding | None:
         fault, sources = case.fault, sources_of(case.crash)
         view = sources.strided_view or sources.addressed_view
+        if case.block is not None:
+            return self._by_fence(case, case.block, view)
         if fault is None or view is None:
             return None
         strength = self._strength(case)
         damage = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
         if strength is None:
             return None
+        return self._reaches_out(
+            case,
+            strength,
+            view,
+            ("the access went to the edge of memory that is there", "memory map")
+            if fault.address and accesses.ran_off(case.crash, fault.address)
+            else None,
+            (f"glibc found memory overwritten: {damage}", "abort message") if damage else None,
+        )
+
+    def _by_fence(self, case: Case, block: FencedBlock, view: Use | None) -> Finding | None:
+        if block.misuse not in ("overflow", "underflow") or view is None or not carried_out(case):
+            return None
+        if block.seen == "access":
+            return by_fence(self._reaches_out(case, PROVEN, view), block)
+        return by_fence(self._reaches_out(case, LIKELY, view), block) if fenced.own_frame(block.made) is None else None
+
+    def _reaches_out(self, case: Case, strength: float, view: Use, *facts: tuple[str, str] | None) -> Finding:
         return self.found(
             case,
             strength,
             f"a view made by {view.name} reaches outside of the memory of its array",
             written(view, "makes a view whose bounds nobody checks"),
-            ("the access went to the edge of memory that is there", "memory map")
-            if fault.address and accesses.ran_off(case.crash, fault.address)
-            else None,
-            (f"glibc found memory overwritten: {damage}", "abort message") if damage else None,
+            *facts,
             fixes=(
                 safe("use sliding_window_view, which checks its bounds"),
                 consider("compute shape and strides from the array", "(shape - 1) * strides + itemsize <= nbytes"),

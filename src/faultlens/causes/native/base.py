@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faultlens.causes.base import Cause, Finding, consider, evidence, join
-from faultlens.clues import native_code
+from faultlens.clues import fenced, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.ops import loaded_ops
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
-from faultlens.crash import Frame
+from faultlens.crash import FencedBlock, Frame
 from faultlens.diagnosis import Evidence, Fix, Location
 
 # Code of installed packages is used by many: a bug there is rarer than one in code of the user's own.
@@ -37,6 +37,24 @@ class NativeCause(Cause):
             evidence=join(case.fault_evidence[:1], _on_stack(frame), evidence(*facts)),
             fixes=(fix, _rebuild(native_code.library_of(frame)) if not package else _report(frame)),
             op=native_code.op_of(case),
+        )
+
+    def blame_by_fence(
+        self, case: Case, block: FencedBlock, frame: Frame, strength: float, title: str, fix: Fix
+    ) -> Finding:
+        """The code that misused a fenced block, or had to do with it."""
+        package, at_work = owner_of(frame) == "package", frame in case.native_stack
+        if self.also_of_races and at_work and native_code.others_inside(case, frame):
+            strength = min(strength, RACED)
+        return Finding(
+            strength=strength - (PACKAGE_DISCOUNT if package else 0),
+            title=title,
+            evidence=join(
+                case.fault_evidence[:1], _on_stack(frame) if at_work else (), evidence(*fenced.facts_of(block))
+            ),
+            fixes=(fix, *((_report(frame),) if package else ())),
+            op=native_code.op_of(case),
+            by_fence=True,
         )
 
     def blame_earlier(

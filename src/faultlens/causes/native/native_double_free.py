@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import messages, native_code
+from faultlens.clues import fenced, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
+from faultlens.crash import FencedBlock, Frame
 
+_OWNER = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
 _CERTAIN = re.compile(r"double free detected|fasttop")
 
 
@@ -39,18 +41,23 @@ class NativeDoubleFree(NativeCause):
 
     def examine(self, case: Case) -> Finding | None:
         frame, heap = native_code.suspect(case), native_code.in_heap_code(case)
+        if case.block is not None:
+            return self._by_fence(case, case.block, frame)
         twice = case.said(messages.DOUBLE_FREE) if case.signal == "SIGABRT" else None
         invalid = case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
         faulted = case.signal == "SIGSEGV" and heap is not None and "free" in heap.function
         if not (twice or invalid or (faulted and frame)) or not (frame or case.custom_libraries):
             return None
         said = (f"glibc found it: {twice or invalid}", "abort message") if twice or invalid else None
-        fix = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
         if frame is None:
             if native_code.called_by_ctypes(case) or (sources_of(case.crash).frees and not twice):
                 return None
             return self.blame_earlier(
-                case, LIKELY if twice else POSSIBLE, "a block of memory was freed twice or overwritten", said, fix=fix
+                case,
+                LIKELY if twice else POSSIBLE,
+                "a block of memory was freed twice or overwritten",
+                said,
+                fix=_OWNER,
             )
         # Some of glibc's words are said of any damage; only these are said of nothing else.
         certain = twice is not None and _CERTAIN.search(twice)
@@ -59,4 +66,18 @@ class NativeDoubleFree(NativeCause):
             strength -= 0.15  # several threads that free the same block look alike
         if native_code.died_in_called_function(case) and sources_of(case.crash).frees:
             strength = POSSIBLE  # the function does what Python asks for: free
-        return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=fix)
+        return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_OWNER)
+
+    def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
+        if block.misuse not in ("double free", "invalid free"):
+            return None
+        if frame is None:  # others free it in good faith, who freed it before is to blame
+            frame = fenced.own_frame(block.freed) if not fenced.asked_by_python(block.freed) else None
+        elif fenced.asked_by_python(case.native_stack) and (
+            block.misuse == "invalid free" or fenced.asked_by_python(block.freed)
+        ):
+            return None  # Python asked for both
+        if frame is None:
+            return None
+        title = f"{native_code.place(frame)} freed {fenced.place_in(block)}"
+        return self.blame_by_fence(case, block, frame, PROVEN, title, _OWNER)

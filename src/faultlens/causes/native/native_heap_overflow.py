@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from msgspec.structs import replace
+
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, messages, native_code
+from faultlens.clues import accesses, fenced, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.ops import loaded_ops
 from faultlens.clues.sources import sources_of
+from faultlens.crash import FencedBlock
+
+_COMPARE = safe("compare the writes in the custom code with the sizes that were allocated")
 
 
 class NativeHeapOverflow(NativeCause):
@@ -21,8 +26,8 @@ class NativeHeapOverflow(NativeCause):
     invalid next size`), or SIGSEGV inside malloc, free or Python's garbage collector.
 
     ## How to prove it
-    `MALLOC_CHECK_=3` with `libc_malloc_debug.so.0` preloaded finds it sooner; the library rebuilt with
-    `-fsanitize=address` stops at the very line that writes too far.
+    `faultlens run --hunt` puts guards around some blocks (`--hunt=all`: around every one) and stops at the
+    instruction that writes too far; the library rebuilt with `-fsanitize=address` stops at the very line.
 
     ## How to fix it
     Compare every write in the custom code with the size that was allocated: outputs have the size of the shape
@@ -34,6 +39,8 @@ class NativeHeapOverflow(NativeCause):
     headline = "custom native code damaged the heap"
 
     def examine(self, case: Case) -> Finding | None:
+        if case.block is not None:
+            return self._by_fence(case, case.block)
         if not case.custom_libraries or case.fault is None:
             return None
         said = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
@@ -49,8 +56,29 @@ class NativeHeapOverflow(NativeCause):
             (f"glibc found the damage: {said or invalid}", "abort message") if said or invalid else None,
             (f"the allocator itself died, in {heap.function}", "native stack") if heap and not said else None,
             (f"it was noticed in {native_code.place(frame)}", "native stack") if frame else None,
-            fix=safe("compare the writes in the custom code with the sizes that were allocated"),
+            fix=_COMPARE,
         )
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        if block.misuse not in ("overflow", "underflow"):
+            return None
+        place = fenced.place_in(block)
+        if block.seen == "access":
+            frame, fault = native_code.suspect(case), case.fault
+            if frame is None or fault is None or fault.access != "write":
+                return None
+            return self.blame_by_fence(
+                case, block, frame, PROVEN, f"{native_code.place(frame)} wrote {place}", _COMPARE
+            )
+        made_by = fenced.own_frame(block.made)
+        if made_by is not None:  # who writes to a block is nearly always who asked for it
+            title = f"something was written {place} that {native_code.place(made_by)} had allocated"
+            return self.blame_by_fence(case, block, made_by, STRONG, title, _COMPARE)
+        if not case.custom_libraries:
+            return None
+        what = f"something was written {place}"
+        found = self.blame_earlier(case, LIKELY - 0.1, what, *fenced.facts_of(block), fix=_COMPARE)
+        return replace(found, by_fence=True)
 
     def _strength(self, case: Case, said: str | None, invalid: str | None) -> float | None:
         fault, frame = case.fault, native_code.suspect(case)

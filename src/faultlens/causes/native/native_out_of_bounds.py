@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, fenced, native_code
 from faultlens.clues.addresses import mapping_at
 from faultlens.clues.case import Case
+from faultlens.crash import FencedBlock, Frame
 
 _CHECK = safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise")
 # Assertions of libstdc++ and Eigen, and TensorFlow's about the shape that an op asked for.
@@ -45,6 +46,8 @@ class NativeOutOfBounds(NativeCause):
         if frame is not None and (said := _refused(case)):
             fact = (f"a check refused it: {said}", "stderr")
             return self.blame(case, frame, LIKELY + 0.1, "used an index or shape that does not exist", fact, fix=_CHECK)
+        if case.block is not None:
+            return self._by_fence(case, case.block, frame)
         if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGBUS") or fault.access == "execute":
             return None
         address = accesses.target(fault)
@@ -73,6 +76,14 @@ class NativeOutOfBounds(NativeCause):
             else None,
             fix=_CHECK,
         )
+
+    def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
+        """Who writes out of bounds damages the heap: that is another cause."""
+        bounds = block.misuse in ("overflow", "underflow") and block.seen == "access"
+        if not bounds or frame is None or case.fault is None or case.fault.access != "read":
+            return None
+        title = f"{native_code.place(frame)} read {fenced.place_in(block)}"
+        return self.blame_by_fence(case, block, frame, PROVEN, title, _CHECK)
 
 
 def _in_library(case: Case, address: int) -> bool:

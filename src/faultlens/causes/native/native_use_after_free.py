@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, fenced, native_code
 from faultlens.clues.case import Case
+from faultlens.crash import FencedBlock, Frame
+
+_KEEP_OWNER = consider("keep the owner of the memory, not a bare pointer to it", "store the Tensor, or copy the data")
 
 
 class NativeUseAfterFree(NativeCause):
@@ -20,8 +23,8 @@ class NativeUseAfterFree(NativeCause):
     there.
 
     ## How to prove it
-    The pointer itself leads to memory that is not mapped, or holds what glibc writes into freed blocks. scudo with
-    GWP-ASan, or AddressSanitizer, tell who freed it.
+    The pointer itself leads to memory that is not mapped, or holds what glibc writes into freed blocks.
+    `faultlens run --hunt` (again, or with `=all`) stops at the use and tells who allocated the block and who freed it.
 
     ## How to fix it
     Keep the owner, not the pointer: store the `Tensor` (it counts references), a `shared_ptr`, or a reference to
@@ -35,6 +38,8 @@ class NativeUseAfterFree(NativeCause):
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block, frame)
         if frame is None or fault is None or fault.signal != "SIGSEGV" or fault.access == "execute" or case.is_null:
             return None
         address = accesses.target(fault)
@@ -63,7 +68,17 @@ class NativeUseAfterFree(NativeCause):
             else None,
             (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
             (f"its pointer is no address at all: {address:#x}", "registers") if wild else None,
-            fix=consider(
-                "keep the owner of the memory, not a bare pointer to it", "store the Tensor, or copy the data"
-            ),
+            fix=_KEEP_OWNER,
         )
+
+    def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
+        if block.misuse != "use after free":
+            return None
+        if frame is not None and not native_code.handed_in(case):
+            title = f"{native_code.place(frame)} used {fenced.place_in(block)}"
+            return self.blame_by_fence(case, block, frame, PROVEN, title, _KEEP_OWNER)
+        freed_by = fenced.own_frame(block.freed)
+        if frame is None and freed_by is not None and not fenced.asked_by_python(block.freed):
+            title = f"{native_code.place(freed_by)} freed a block of {block.size:,} bytes that was still in use"
+            return self.blame_by_fence(case, block, freed_by, STRONG, title, _KEEP_OWNER)
+        return None

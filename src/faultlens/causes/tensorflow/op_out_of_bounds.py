@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence
 from faultlens.causes.tensorflow import advice
+from faultlens.clues import fenced
 from faultlens.clues.accesses import operand, target
 from faultlens.clues.addresses import file_at
 from faultlens.clues.case import Case
@@ -9,7 +10,7 @@ from faultlens.clues.messages import DOUBLE_FREE, HEAP_OVERFLOW, INVALID_FREE
 from faultlens.clues.owners import first_owned
 from faultlens.clues.tensorflow_code import activity, responsible, uses_foreign_memory
 from faultlens.clues.wild import past_buffer
-from faultlens.crash import Fault
+from faultlens.crash import Fault, FencedBlock
 
 
 class OpOutOfBounds(Cause):
@@ -38,9 +39,30 @@ class OpOutOfBounds(Cause):
 
     def examine(self, case: Case) -> Finding | None:
         fault = case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block)
         if fault is None or case.sent or case.hits_stack_end or case.custom_frame is not None:
             return None
         return self._left_buffer(case, fault) or self._damaged_heap(case, fault)
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        frame, shared = responsible(case), uses_foreign_memory(case)
+        if block.misuse not in ("overflow", "underflow") or block.seen != "access" or frame is None:
+            return None
+        return Finding(
+            strength=POSSIBLE + 0.05 if shared else STRONG,
+            title=f"{advice.at_work(case)} went {fenced.place_in(block)}",
+            op=case.op,
+            evidence=evidence(
+                *case.fault_evidence[:1],
+                *fenced.facts_of(block),
+                advice.place_evidence(case, frame),
+                *advice.known_evidence(case, self.slug),
+            ),
+            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            against=(shared,) if shared else (),
+            by_fence=True,
+        )
 
     def _left_buffer(self, case: Case, fault: Fault) -> Finding | None:
         frame, address = responsible(case), target(fault)
