@@ -12,30 +12,30 @@ namespace {
 
 constexpr size_t kLongestWord = 256;
 
-struct Node {
+struct Branch {
   int64_t words = 0;
-  std::map<char, std::unique_ptr<Node>> next;
+  std::map<char, std::unique_ptr<Branch>> next;
 };
 
-void Insert(Node* root, absl::string_view word) {
-  Node* node = root;
-  ++node->words;
+void Insert(Branch* root, absl::string_view word) {
+  Branch* branch = root;
+  ++branch->words;
   for (char letter : word) {
-    auto& child = node->next[letter];
-    if (child == nullptr) child = std::make_unique<Node>();
-    node = child.get();
-    ++node->words;
+    auto& child = branch->next[letter];
+    if (child == nullptr) child = std::make_unique<Branch>();
+    branch = child.get();
+    ++branch->words;
   }
 }
 
-int64_t CountOf(const Node& root, absl::string_view prefix) {
-  const Node* node = &root;
+int64_t CountOf(const Branch& root, absl::string_view prefix) {
+  const Branch* branch = &root;
   for (char letter : prefix) {
-    auto found = node->next.find(letter);
-    if (found == node->next.end()) return 0;
-    node = found->second.get();
+    auto found = branch->next.find(letter);
+    if (found == branch->next.end()) return 0;
+    branch = found->second.get();
   }
-  return node->words;
+  return branch->words;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ class PrefixCountsOp : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const auto words = context->input(0).flat<tstring>();
     const auto prefixes = context->input(1).flat<tstring>();
-    Node root;
+    Branch root;
     for (int64_t i = 0; i < words.size(); ++i) {
       OP_REQUIRES(context, words(i).size() <= kLongestWord,
                   errors::InvalidArgument("word ", i, " is longer than ", kLongestWord, " bytes"));
