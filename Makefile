@@ -14,9 +14,9 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@# Two processes, for two cores: in the second one TensorFlow is loaded, the first one forks without it.
-	@$(BIN)/pytest tests/scan tests/saving tests/watch tests/forecast tests/oplab > $(VENV)/second.log 2>&1 & second=$$!; \
+	@$(BIN)/pytest tests/scan tests/saving tests/watch tests/forecast > $(VENV)/second.log 2>&1 & second=$$!; \
 	$(BIN)/pytest; first=$$?; wait $$second; second=$$?; \
-	echo 'pytest tests/scan tests/saving tests/watch tests/forecast tests/oplab'; cat $(VENV)/second.log; exit $$((first || second))
+	echo 'pytest tests/scan tests/saving tests/watch tests/forecast'; cat $(VENV)/second.log; exit $$((first || second))
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
