@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from faultlens.clues.frames import short_function
+from faultlens.clues.frames import is_kernel, short_function
 from faultlens.clues.owners import first_owned, owner_of
 from faultlens.crash import Crash, FencedBlock, Frame
 
 FENCE = "fence"  # the source of evidence
-_CHAIN = 4
+_CHAIN = 3
 _CTYPES = re.compile(r"/_ctypes\.[^/]*\.so$")
 _SEEN = {
     "free": "when it was freed",
@@ -55,9 +55,10 @@ def without_hit(crash: Crash) -> str | None:
         return None
     if hunt.problem:
         return f"nothing was fenced, because {hunt.problem}"
-    share = f"one of {hunt.one_of:,} allocations was" if hunt.one_of and hunt.one_of > 1 else "the blocks that were"
-    more = "run it again, or with --hunt=all, which is slow" if hunt.one_of != 1 else "heap damage is unlikely"
-    return f"no fenced block was touched; {share} fenced: {more}"
+    share = f"one of {hunt.one_of:,} allocations was" if hunt.one_of else "few were"
+    tensors = any("libtensorflow" in library.path for library in crash.libraries)
+    next_step = "--hunt=tensors, for every tensor" if tensors else "--hunt=all, for every block, slowly"
+    return f"no fenced block was touched; {share} fenced. Run it again, or with {next_step}"
 
 
 def in_full(crash: Crash) -> Facts:
@@ -99,20 +100,18 @@ def _misuse(block: FencedBlock) -> str:
 
 
 def _chain(frames: Sequence[Frame]) -> str:
-    """Who asked for it: from the innermost frame of interest outwards."""
-    own = own_frame(frames)
-    known = [frame for frame in frames if owner_of(frame) not in ("system", "unknown")] or list(frames)
-    start = known.index(own) if own in known else 0
-    shown = [_called(frame) for frame in known[start : start + _CHAIN] if owner_of(frame) != "python"]
-    return " ← ".join(shown) or (_called(known[0]) if known else "code that is not known")
+    """Who asked for it: from the innermost frame of interest outwards. The user's code comes first, then a kernel."""
+    known = [frame for frame in frames if owner_of(frame) not in ("system", "unknown", "python")] or list(frames[:1])
+    telling = own_frame(known) or next((frame for frame in known if is_kernel(frame)), None)
+    start = known.index(telling) if telling else 0
+    names = dict.fromkeys(_called(frame) for frame in known[start:])
+    return " ← ".join(list(names)[:_CHAIN]) or "code that is not known"
 
 
 def _called(frame: Frame) -> str:
     if frame.file and frame.line:
-        place = f"{PurePosixPath(frame.file).name}:{frame.line}"
-    else:
-        place = PurePosixPath(frame.library or "?").name
-    return f"{short_function(frame.function)} ({place})"
+        return f"{short_function(frame.function)} ({PurePosixPath(frame.file).name}:{frame.line})"
+    return f"{short_function(frame.function)} of {PurePosixPath(frame.library or '?').name}"
 
 
 def _when(seconds: float | None) -> str:

@@ -34,6 +34,7 @@
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 #define FENCE_FILE "libfaultlens_fence.so"
 #define USUAL_ALIGNMENT 16
+#define STILL_LARGE (1 << 20)
 #define NEVER UINT32_MAX /* a countdown that does not end */
 
 _Static_assert(sizeof(struct fence_file) <= FENCE_PAGE && sizeof(struct fence_part) <= FENCE_PAGE, "one page each");
@@ -562,11 +563,11 @@ EXPORT size_t malloc_usable_size(void *block) {
 /* -------------------------------------------------------------------------------------------- the start */
 
 /* Slots of 1 page, 4, 16 and so on, as many as the largest block needs. */
-static size_t lay_out(void) {
+static size_t lay_out(uint32_t count, uint64_t largest) {
     size_t bytes = 0;
-    uint32_t first = 0, count = file->slots, pages = 1;
+    uint32_t first = 0, pages = 1;
     for (int i = 0; i < FENCE_CLASSES; i++, pages *= 4) {
-        bool needed = i == 0 || file->largest > (uint64_t)pages / 4 * FENCE_PAGE;
+        bool needed = i == 0 || largest > (uint64_t)pages / 4 * FENCE_PAGE;
         own.classes[i] = (struct fence_class){bytes, pages, needed ? count : 0, first, 0};
         bytes += own.classes[i].slots * stride(&own.classes[i]);
         first += own.classes[i].slots;
@@ -583,14 +584,24 @@ static void *reserve(size_t bytes, int protection) {
 /* Why there can be no fence, or NULL. */
 static const char *build_fence(void) {
     Dl_info owner;
-    if (dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc) return "another allocator comes before it";
+    if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &owner) || owner.dli_fbase != (const void *)__ehdr_start)
+        return "another allocator comes before it";
     const char *name = dladdr((void *)REAL(malloc), &owner) ? strrchr(owner.dli_fname, '/') : NULL;
     if (!name || (strncmp(name, "/libc.so", 8) && strncmp(name, "/libc-2", 7) && strncmp(name, "/libc_malloc_debug", 18)))
         return "the program has an allocator of its own";
-    size_t bytes = lay_out();
-    struct rlimit limit;
-    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur / 8)
-        return "its address space is limited (ulimit -v)";
+    uint32_t count = file->slots;
+    uint64_t largest = file->largest;
+    size_t bytes = lay_out(count, largest);
+    struct rlimit limit; /* address space that we take is missed by the program */
+    bool limited = !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+    while (limited && bytes > limit.rlim_cur / 8 && count > 1) {
+        if (largest > STILL_LARGE)
+            largest /= 4;
+        else
+            count /= 2;
+        bytes = lay_out(count, largest);
+    }
+    if (limited && bytes > limit.rlim_cur / 8) return "its address space is limited (ulimit -v)";
     if (FENCE_PAGE + slot_count() * sizeof *slots > file->part_bytes) return "its table is too small";
     void *memory = reserve(bytes, PROT_NONE);
     slots = reserve(slot_count() * sizeof *slots, PROT_READ | PROT_WRITE);

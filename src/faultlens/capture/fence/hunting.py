@@ -23,7 +23,7 @@ _DEBUG_LIBRARY = "libc_malloc_debug.so.0"
 
 class Wish(NamedTuple):
     everything: bool = False  # all allocations are fenced, as long as there is room
-    tensors: bool = False  # TensorFlow takes memory for each, not from a pool of its own
+    tensors: bool = False  # every aligned one, and TensorFlow allocates each tensor, not from a pool of its own
     malloc: bool = False  # glibc's own checks as well
 
 
@@ -46,16 +46,12 @@ class Hunting:
         self._wish = wish
         self._descriptor = os.memfd_create("faultlens-fence", os.MFD_CLOEXEC)
         if wish.everything:
-            fence.prepare(self._descriptor, 1, slots=ALL_SLOTS, only_this=not follow_children)
+            amount = {"every": 1, "slots": ALL_SLOTS}
+        elif wish.tensors:
+            amount = {"every": EVERY * EVERY, "aligned_every": 1, "slots": ALL_SLOTS}
         else:
-            fence.prepare(
-                self._descriptor,
-                EVERY,
-                ALIGNED_EVERY,
-                per_second=PER_SECOND,
-                at_once=AT_ONCE,
-                only_this=not follow_children,
-            )
+            amount = {"every": EVERY, "aligned_every": ALIGNED_EVERY, "per_second": PER_SECOND, "at_once": AT_ONCE}
+        fence.prepare(self._descriptor, **amount, only_this=not follow_children)
 
     @property
     def table(self) -> Path:
