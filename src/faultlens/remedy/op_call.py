@@ -173,7 +173,7 @@ def _settings(attributes: Mapping[str, Attribute], definition: Definition) -> It
 
 def _expressible(each: AttributeDefinition, value: Any) -> bool:
     try:
-        _setting_text(each.kind, value)
+        setting_text(each.kind, value)
     except CannotCallError:
         return False
     return True
@@ -278,18 +278,18 @@ def _grouped(call: Call, texts: list[list[str]]) -> list[str]:
 def _call_text(call: Call, inputs: list[str]) -> str:
     owner = "library" if call.library else "tf.raw_ops"
     words = [f"{argument.name}={text}" for argument, text in zip(call.arguments, inputs, strict=True)]
-    words += [f"{setting.name}={_setting_text(setting.kind, setting.value)}" for setting in call.settings]
+    words += [f"{setting.name}={setting_text(setting.kind, setting.value)}" for setting in call.settings]
     return f"{owner}.{call.function}({', '.join(words)})"
 
 
-def _setting_text(kind: str, value: Any) -> str:
+def setting_text(kind: str, value: Any) -> str:
     if kind.startswith("list("):
         if not isinstance(value, (list, tuple)):
             raise CannotCallError("it is no list")
         inner = kind[5:-1]
         if inner == "int":
             return shape_text([_integer(item) for item in value])
-        return f"[{', '.join(_setting_text(inner, item) for item in value)}]"
+        return f"[{', '.join(setting_text(inner, item) for item in value)}]"
     if kind == "shape":
         if value is None:
             return "tf.TensorShape(None)"

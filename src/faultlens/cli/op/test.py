@@ -1,17 +1,105 @@
-"""`faultlens op test`."""
+"""`faultlens op test`: tortures the ops of a library in processes that may die of it."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
+from faultlens.cli import output
 from faultlens.errors import FaultlensError
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+FINE, FINDINGS, CANNOT = 0, 1, 2
+
+DESCRIPTION = """\
+Torture custom ops: what an op registers is read from TensorFlow itself, then it is called with inputs that nobody
+thought of, in processes that may die of it. What kills it is made as small as it can be and shown as a few lines of
+Python. LIB is a library of ops, or a source, which is built first.
+
+  faultlens op test my_op.so                            30 seconds, all ops of the library
+  faultlens op test my_op.cc --op MyOp --seconds 300    one op, and more inputs
+  faultlens op test my_op.so --reference ref:my_op      and its results against a function of arrays
+
+Exit status: 0 nothing wrong, 1 findings, 2 it could not be tested.
+"""
 
 
 def register(verbs: Any) -> None:
-    parser = verbs.add_parser("test")
+    parser = verbs.add_parser(
+        "test",
+        help="torture ops with inputs that nobody thought of",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("library", metavar="LIB", help="a library of ops, or its source")
+    parser.add_argument("--op", metavar="NAME", action="append", default=[], help="only this op; may be repeated")
+    parser.add_argument(
+        "--seconds", type=output.positive_seconds, default=30.0, metavar="N", help="for trying inputs (default: 30)"
+    )
+    parser.add_argument("--inputs", type=_positive, metavar="N", help="try so many inputs, if there is time")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="other inputs with another seed (default: 0)")
+    parser.add_argument(
+        "--reference", metavar="MODULE:FUNCTION", help="gives the right results, from arrays as arrays of NumPy"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=output.positive_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="for one input (default: 10)",
+    )
+    parser.add_argument(
+        "--memory-limit", type=_positive, default=2048, metavar="MIB", help="for one input (default: 2048)"
+    )
+    parser.add_argument("--no-fence", action="store_true", help="do not put tensors between forbidden pages")
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment with TensorFlow")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show notes as well")
+    parser.add_argument("--json", metavar="PATH", help="write what was found as JSON; - is standard output")
     parser.set_defaults(handler=handle)
 
 
-def handle(_: argparse.Namespace) -> int:
-    raise FaultlensError("Not written yet.")
+def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.oplab.building import target_of
+    from faultlens.oplab.torture.campaign import Effort
+    from faultlens.oplab.torture.lab import Limits
+    from faultlens.oplab.torture.testing import Wishes, test
+    from faultlens.report import op_findings
+
+    subject = Path(arguments.library)
+    if not subject.is_file():
+        raise FaultlensError(f"There is no file {subject}.", "Name a library of ops, or its source.")
+    wishes = Wishes(
+        only=tuple(arguments.op),
+        effort=Effort(arguments.seconds, arguments.inputs, arguments.seed, _reference(arguments.reference)),
+        limits=Limits(arguments.time_limit, arguments.memory_limit << 20),
+        fenced=not arguments.no_fence,
+    )
+    with output.Status() as status:
+        found = test(subject, target_of(arguments.python), wishes, status.tell)
+    if arguments.json:
+        output.write_record(found, arguments.json)
+    if arguments.json != "-":
+        op_findings.render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
+    if found.errors or found.warnings:
+        return FINDINGS
+    return FINE if found.tried else CANNOT
+
+
+def _reference(named: str | None) -> tuple[str, str, str] | None:
+    if named is None:
+        return None
+    module, colon, function = named.partition(":")
+    if not (module and colon and function):
+        raise FaultlensError(f"{named} names no function.", "Write MODULE:FUNCTION.")
+    return os.getcwd(), module, function
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

@@ -187,7 +187,7 @@ class Child:
         few.at_most_some()
         confinement = beside("confinement", self.request["confinement"])
         if confinement.strength():
-            confinement.confine([self.request["folder"]])
+            confinement.confine([self.request["folder"], *self.request.get("writable", ())])
         sys.argv[:] = ["faultlens scan --decode"]
 
     def begin(self) -> None:

@@ -5,8 +5,9 @@ hypothesis, what differs in several. What is accepted is also tried in other for
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,12 @@ SEEDS = 8  # accepted outlines, all of whose variants are tried
 THOROUGH = 4  # accepted inputs that are tried in all forms
 NOW_AND_THEN = {"repeat": 4, "graph": 12}  # one of so many accepted inputs
 MOST_DEATHS = 60
-SAME_DEATHS = 6  # after which an input that is much like it is left out
+FEW = 1000  # elements
+FORMS = (
+    *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
+    "unaligned",
+)
+FEWER_FORMS = ("repeat", "graph", "threads", "leak", "gradient")
 
 
 class Effort(NamedTuple):
@@ -62,12 +68,12 @@ class Campaign:
     def run(self) -> None:
         self._try_all(plans.first(self._op))
         seeds = self._seeds()
-        for plan in self._for_all_forms(seeds):
-            self._all_forms(plan)
-        for plan in seeds:
+        for number, plan in enumerate(self._for_all_forms(seeds)):
+            self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
+        for number, plan in enumerate(seeds):
             self._try_all(plans.variants(self._op, plan))
-        for plan in self._for_all_forms(self._larger())[:2]:
-            self._all_forms(plan)
+            if number == 0:
+                self._with_many_elements()
         self._search()
 
     def tried(self) -> Tried:
@@ -106,11 +112,22 @@ class Campaign:
         options = {**options, "steady": self.steady is not False}
         outcome = self._lab.one(wire.asked(call, probe, **options))
         self._seen(call, probe, options, outcome)
-        if probe == "repeat" and outcome.accepted and not outcome.told["steady"]:
-            self.steady = False
+        if probe == "repeat" and outcome.accepted:
+            self._compare(call, options, outcome)
         if probe == "graph" and outcome.accepted:
             self.graphs.append(outcome)
         return outcome
+
+    def _compare(self, call: Call, options: dict[str, Any], outcome: Outcome) -> None:
+        """An op whose results vary for small inputs may be meant to; one that varies with many elements only is not."""
+        small = sum(math.prod(array.shape) for array in call.arrays()) < FEW
+        if outcome.told["steady"]:
+            self.steady = True if self.steady is None else self.steady
+        elif small or self.steady is None:
+            self.steady = False
+        elif self.steady and outcome.told["varies"]:
+            problems = [["varies-when-large", outcome.told["varies"]]]
+            self._suspect(call, "repeat", options, outcome._replace(told={**outcome.told, "problems": problems}))
 
     def _seen(self, call: Call, probe: str, options: dict[str, Any], outcome: Outcome) -> None:
         self.inputs += 1
@@ -123,6 +140,9 @@ class Campaign:
         error = outcome.told.get("error")
         if error in ("InternalError", "UnknownError"):
             self.refusals.setdefault(error, str(outcome.told.get("words")))
+        self._suspect(call, probe, options, outcome)
+
+    def _suspect(self, call: Call, probe: str, options: dict[str, Any], outcome: Outcome) -> None:
         for suspect in suspects_of(call, probe, options, outcome, self._library):
             before = self.suspects.get(suspect.key)
             if before is None:
@@ -148,30 +168,35 @@ class Campaign:
         return [plan for plan in seeds if plan in set(self.accepted)][:THOROUGH]
 
     def _larger(self) -> list[Plan]:
-        """Accepted ones with many elements: threads meet in them."""
-        sized = ((_elements(plan), plan) for plan in self.accepted)
-        return [plan for size, plan in sorted(sized, key=lambda pair: -pair[0]) if 500 <= size <= 200_000]
+        """One accepted with some thousand elements, and the one with most."""
+        sized = sorted((_elements(plan), plan) for plan in self.accepted if _elements(plan) >= 500)
+        return list(dict.fromkeys(plan for _, plan in (*sized[:1], *sized[-1:])))
 
-    def _all_forms(self, plan: Plan) -> None:
+    def _all_forms(self, plan: Plan, forms: Sequence[str]) -> None:
         call = plans.call_of(self._op, plan)
-        for probe in self._probes():
+        for probe in forms:
             if self.is_over:
                 return
             if probe == "threads":
                 others = [wire.plain(plans.call_of(self._op, each)) for each in self._others(plan)]
                 self._probe(call, probe, others=others)
-            else:
+            elif probe == "same tensor":
+                self._probe(call, "eager", aliased=True)
+            elif probe == "unaligned":
+                self._probe(call, "eager", unaligned=True)
+            elif probe not in self._impossible:
                 self._probe(call, probe)
-        if not self.is_over:
-            self._probe(call, "eager", aliased=True)
-            self._probe(call, "eager", unaligned=True)
 
-    def _probes(self) -> Iterator[str]:
-        yield from ("repeat", "graph", "leak", "threads", "dataset", "vectorized")
-        if self._op.gradient:
-            yield "gradient"
-        if self._op.has_xla_kernel:
-            yield "compiled"
+    @property
+    def _impossible(self) -> list[str]:
+        kinds = (("gradient", self._op.gradient), ("compiled", self._op.has_xla_kernel))
+        return [probe for probe, possible in kinds if not possible]
+
+    def _with_many_elements(self) -> None:
+        """Threads, of others and of the op's own, meet in large tensors."""
+        larger = self._larger()
+        for plan in larger[:2]:
+            self._all_forms(plan, ("threads", "repeat"))
 
     def _others(self, plan: Plan) -> list[Plan]:
         """Of the same types, but of other sizes: what threads share by mistake shows with them."""
@@ -199,11 +224,4 @@ def _content(plan: Plan) -> Any:
 
 
 def _elements(plan: Plan) -> int:
-    total = 0
-    for slots in plan.slots:
-        for slot in slots:
-            size = 1
-            for each in slot.shape:
-                size *= each
-            total += size
-    return total
+    return sum(math.prod(slot.shape) for slots in plan.slots for slot in slots)

@@ -24,14 +24,14 @@ def same_bits(left: list[Any], right: list[Any]) -> bool:
 def _same_bits(left: Any, right: Any) -> bool:
     if left.shape != right.shape or left.dtype != right.dtype:
         return False
-    return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
+    return bool(left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes())
 
 
 def difference(left: list[Any], right: list[Any]) -> str | None:
     """Where two results are not alike within what another order of sums explains, in words."""
     if len(left) != len(right):
         return f"{len(left)} outputs, and {len(right)}"
-    for number, (one, other) in enumerate(zip(left, right)):
+    for number, (one, other) in enumerate(zip(left, right)):  # noqa: B905 (Python 3.9)
         if words := _difference(np.asarray(one), np.asarray(other)):
             return f"output {number}: {words}"
     return None
@@ -42,7 +42,7 @@ def _difference(one: Any, other: Any) -> str | None:
         return f"its shape is {list(one.shape)}, and {list(other.shape)}"
     if not one.size or _same_bits(one, other):
         return None
-    if one.dtype == object or other.dtype == object or one.dtype.kind in "iub" and other.dtype.kind in "iub":
+    if one.dtype == object or other.dtype == object or (one.dtype.kind in "iub" and other.dtype.kind in "iub"):
         wrong = one != other
     else:
         tolerance = max(TOLERANCES.get(each.dtype.name, 0.0) for each in (one, other))

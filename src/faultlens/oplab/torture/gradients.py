@@ -5,13 +5,10 @@ not smooth there, two steps of different lengths measure differently, and nothin
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-probes = sys.modules["faultlens_probes"]
 
 STEPS = {"float32": (1e-2, 5e-3), "float64": (1e-4, 5e-5)}
 AGREE, WRONG = 0.02, 0.15  # relative: of both measurements, of the gradient and the measurement
@@ -27,7 +24,7 @@ def gradient(call: Any) -> dict[str, Any]:
         return {"ok": [], "problems": []}
     slopes = tape.gradient(total, watched)
     told: dict[str, Any] = {"ok": [], "problems": []}
-    for tensor, slope in zip(watched, slopes):
+    for tensor, slope in zip(watched, slopes):  # noqa: B905 (Python 3.9)
         if slope is None:
             continue
         slope = tf.convert_to_tensor(slope)
@@ -61,6 +58,3 @@ def along(call: Any, tensor: Any, direction: Any, step: float) -> float:
         return float(sum(np.sum(each.numpy().astype(np.float64)) for each in outputs))
 
     return (total(1.0) - total(-1.0)) / (2 * step)
-
-
-probes.PROBES["gradient"] = gradient

@@ -63,7 +63,8 @@ class Outcome(NamedTuple):
 
     @property
     def problems(self) -> Sequence[Sequence[str]]:
-        return self.told.get("problems", ())
+        problems: Sequence[Sequence[str]] = self.told.get("problems", ())
+        return problems
 
 
 class Lab:
@@ -149,7 +150,7 @@ class _OpSandbox(Sandbox):
     ) -> None:
         super().__init__(Decoding(python, None, ".", limits.seconds, limits.memory), data, os.environ, tick)
         self._library = library
-        self._table = self._folder / "fence" if fenced else None
+        self._table = self._folder / "fence" / "table" if fenced else None
         self._busy = True
 
     def ready(self) -> dict[str, Any]:
@@ -180,6 +181,8 @@ class _OpSandbox(Sandbox):
         request: dict[str, Any] = {"fork server": str(FORK_SERVER), "describe": str(DESCRIBE), "folder": work}
         request |= {"library": str(self._library), "forbid signals": True}
         if self._table:
+            self._table.parent.mkdir(exist_ok=True)
+            request["writable"] = [str(self._table.parent)]
             variables |= fence.environment(self._table, 0, 1, base=variables)
             names = ("fill", "every", "aligned_every")
             request["fence"] = {"table": str(self._table), **{n: getattr(layout.File, n).offset for n in names}}

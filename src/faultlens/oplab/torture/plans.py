@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from faultlens.oplab.torture.contents import NASTY, PLAIN, Content, array_of, index_like, is_integer, settings_of
-from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.tested import Bounds, TestedOp
 from faultlens.remedy.arrays import DTYPES
 from faultlens.remedy.op_call import Argument, Call, Setting
 from faultlens.remedy.op_definition import Input
@@ -26,6 +26,7 @@ SHAPES: tuple[Shape, ...] = (
     *((0, HUGE), (HUGE, 0), (0, 1 << 31), (1, 0, HUGE)),
 )
 MOST_COMBINATIONS = 700
+TOGETHER = (1 << 16, 1 << 32, -1, 0, 2)  # products of which overflow, or are nothing
 LISTS = (2, 1, 3)  # tensors in a list
 
 
@@ -49,10 +50,10 @@ def why_not(op: TestedOp) -> str | None:
     for each in op.definition.inputs:
         if each.by_reference or each.dtype in ("resource", "variant"):
             return f"its input {each.name} is a {each.dtype or 'reference'}, which cannot be made up"
-    for each in op.definition.attributes:
-        usual = each.name in op.told_by_inputs or each.has_default
-        if not usual and not _choices(op, each.name):
-            return f"its attribute {each.name} is a {each.kind}, which cannot be made up"
+    for attribute in op.definition.attributes:
+        usual = attribute.name in op.told_by_inputs or attribute.has_default
+        if not usual and not _choices(op, attribute.name):
+            return f"its attribute {attribute.name} is a {attribute.kind}, which cannot be made up"
     if any(not op.dtypes(name) for name in _type_attributes(op)):
         return "no kernel of it takes types that can be made up"
     return None
@@ -90,8 +91,8 @@ def _choices(op: TestedOp, name: str) -> tuple[Any, ...]:
     if attribute.kind == "list(type)":
         some = op.dtypes(name)[:3]
         return ((some[0],), some, ()) if some else ()
-    bounds = op.bounds.get(name)
-    return settings_of(attribute.kind, bounds and bounds.allowed, bounds and bounds.minimum)
+    bounds = op.bounds.get(name, Bounds())
+    return settings_of(attribute.kind, bounds.allowed, bounds.minimum)
 
 
 # ------------------------------------------------------------------------------------------- first inputs
@@ -139,12 +140,12 @@ def _count(op: TestedOp, each: Input) -> int:
 def variants(op: TestedOp, plan: Plan) -> Iterator[Plan]:
     """All that differ in one thing, what is likeliest to be deadly first."""
     yield from _resized(plan)
+    yield from _large(plan)
     yield from _contents(op, plan)
     yield from _settings(op, plan)
     yield from _shapes(plan)
     yield from _types(op, plan)
     yield from _lists(op, plan)
-    yield from _large(plan)
 
 
 def _places(plan: Plan) -> Iterator[tuple[int, int]]:
@@ -181,6 +182,15 @@ def _resized(plan: Plan) -> Iterator[Plan]:
 def _contents(op: TestedOp, plan: Plan) -> Iterator[Plan]:
     types = dict(plan.types)
     sizes = sorted({size for slots in plan.slots for slot in slots for size in slot.shape})
+    for value in TOGETHER:
+        yield plan._replace(
+            slots=tuple(
+                tuple(slot._replace(content=("last", value)) for slot in slots)
+                if is_integer(_dtypes(op, each, types, 1)[0])
+                else slots
+                for each, slots in zip(op.definition.inputs, plan.slots, strict=True)
+            )
+        )
     for i, j in _places(plan):
         slot = plan.slots[i][j]
         dtype = _dtypes(op, op.definition.inputs[i], types, len(plan.slots[i]))[j]
@@ -239,20 +249,18 @@ def _lists(op: TestedOp, plan: Plan) -> Iterator[Plan]:
 def _large(plan: Plan) -> Iterator[Plan]:
     """What is kept on the stack, or walked through by recursion, shows with many elements only."""
     sizes = {size for slots in plan.slots for slot in slots for size in slot.shape if size > 1}
-    for size, target in product(sorted(sizes), (1000, 100_000, MOST_ELEMENTS)):
-        plan_ = _each(plan, lambda shape, a=size, b=target: _first_replaced(shape, a, b))
-        if sum(math.prod(slot.shape) for slots in plan_.slots for slot in slots) <= 4 * MOST_ELEMENTS:
-            yield plan_
+    for size, target, at in product(sorted(sizes), (1000, 100_000, MOST_ELEMENTS), (0, -1)):
+        larger = _each(plan, lambda shape, a=size, b=target, c=at: _one_replaced(shape, a, b, c))
+        if is_affordable(larger):
+            yield larger
 
 
-def _first_replaced(shape: Shape, size: int, target: int) -> Shape:
-    """Only the first of equal sizes: the others would multiply it."""
-    if size not in shape:
-        return shape
-    at = shape.index(size)
-    return shape[:at] + (target,) + shape[at + 1 :]
+def _one_replaced(shape: Shape, size: int, target: int, at: int) -> Shape:
+    """Only the first, or the last, of equal sizes: the others would multiply it."""
+    places = [axis for axis, each in enumerate(shape) if each == size]
+    return tuple(target if places and axis == places[at] else each for axis, each in enumerate(shape))
 
 
 def is_affordable(plan: Plan) -> bool:
     """Making it must not take more memory than trying it."""
-    return sum(math.prod(slot.shape) for slots in plan.slots for slot in slots) <= 2 * MOST_ELEMENTS
+    return sum(math.prod(slot.shape) for slots in plan.slots for slot in slots) <= 5 * MOST_ELEMENTS

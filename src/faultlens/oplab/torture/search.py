@@ -48,7 +48,6 @@ def search(op: TestedOp, trying: Trying) -> None:
 
     @strategy.composite
     def outlines(draw: Any) -> Plan:
-        bases = trying.accepted[-RECENT:] or [plans.plainest(op)]
         plan: Plan = draw(strategy.sampled_from(bases))
         for _ in range(draw(strategy.integers(1, STEPS))):
             plan = changed(draw, plan)
@@ -57,6 +56,7 @@ def search(op: TestedOp, trying: Trying) -> None:
     number = 0
     while not trying.is_over:
         number += 1
+        bases = trying.accepted[-RECENT:] or [plans.plainest(op)]  # the same for a whole round
 
         @hypothesis.seed(trying.seed * 1_000_003 + number)
         @hypothesis.settings(
@@ -68,7 +68,8 @@ def search(op: TestedOp, trying: Trying) -> None:
         )
         @hypothesis.given(strategy.data())
         def one_round(data: Any) -> None:
+            batch = [data.draw(outlines()) for _ in range(BATCH)]
             if not trying.is_over:
-                trying.try_batch([data.draw(outlines()) for _ in range(BATCH)])
+                trying.try_batch(batch)
 
         one_round()

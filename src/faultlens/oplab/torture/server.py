@@ -36,7 +36,7 @@ forking = beside("fork_server", request["fork server"])
 registered, signals = beside("registered"), beside("signals")
 
 
-class Server(forking.Server):  # type: ignore[misc]
+class Server(forking.Server):  # type: ignore[misc, name-defined]
     def load(self) -> dict[str, Any]:
         import tensorflow as tf
 
@@ -46,7 +46,7 @@ class Server(forking.Server):  # type: ignore[misc]
         self.library = tf.load_op_library(self.request["library"])
         describe = beside("describe_op", self.request["describe"])
         tf.raw_ops.Identity  # noqa: B018 (its module is loaded here, once for all children)
-        for name in ("tensors", "comparing", "probes", "growing", "gradients"):
+        for name in ("tensors", "comparing", "calls", "forms", "alone", "crowds", "growing", "gradients", "probes"):
             beside(name)
         if fence := self.request.get("fence"):
             sys.modules["faultlens_tensors"].fence.update(fence, table=os.open(fence["table"], os.O_RDWR))
@@ -80,7 +80,7 @@ class Server(forking.Server):  # type: ignore[misc]
         return None if said == b"loaded" else {"status": status, "words": said.decode("utf-8", "replace")}
 
 
-class Child(forking.Child):  # type: ignore[misc]
+class Child(forking.Child):  # type: ignore[misc, name-defined]
     def settle(self) -> None:
         with contextlib.suppress(OSError):
             os.makedirs(self.request["folder"], 0o700, exist_ok=True)
@@ -96,7 +96,7 @@ class Child(forking.Child):  # type: ignore[misc]
         with contextlib.suppress(RuntimeError):
             tf.config.set_visible_devices([], "GPU")
         tf.identity(tf.constant([1.0])).numpy()  # what a first op takes is not the first input's fault
-        sys.modules["faultlens_probes"].library = server.library
+        setattr(sys.modules["faultlens_calls"], "library", server.library)  # noqa: B010 (of a module)
 
     def try_item(self, index: int) -> None:
         self.words[forking.board_module.AT] = index + 1

@@ -9,6 +9,7 @@ import ctypes
 import os
 import platform
 import struct
+from typing import Any
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW = 0x00030000, 0x7FFF0000
@@ -37,7 +38,7 @@ def only_to_itself() -> bool:
 
 def filter_of(architecture: int, with_process: tuple[int, ...], refused: int, own: int) -> bytes:
     """The program for the kernel: lines of what to do, and where to go on when it is so, or when it is not."""
-    lines = [
+    lines: list[Any] = [
         (LOAD, ARCHITECTURE, "", ""),
         (EQUAL, architecture, "", "allow"),
         (LOAD, NUMBER, "", ""),
@@ -54,7 +55,7 @@ def filter_of(architecture: int, with_process: tuple[int, ...], refused: int, ow
         (RETURN, SECCOMP_RET_TRAP, "", ""),
     ]
     places: dict[object, int] = {}
-    steps = []
+    steps: list[tuple[int, int, str, str]] = []
     for line in lines:
         if isinstance(line[0], str):
             places[line[0]] = len(steps)

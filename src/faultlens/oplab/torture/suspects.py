@@ -40,7 +40,7 @@ def suspects_of(call: Call, probe: str, options: dict[str, Any], outcome: Outcom
     common = (call, probe, tuple(options.items()), outcome)
     if outcome.death is not None:
         rule = rule_of_death(outcome)
-        yield Suspect(rule, *common, outcome.death.reason, (rule, *_key_of_crash(outcome.death.crash, library)))
+        yield Suspect(rule, *common, outcome.death.reason, (rule, *key_of_crash(outcome.death.crash, library)))
     for rule, words in outcome.problems:
         yield Suspect(rule, *common, words, (rule,))
 
@@ -58,7 +58,7 @@ def rule_of_death(outcome: Outcome) -> str:
     return "exits" if fault is None and "exit status" in death.reason else "crash"
 
 
-def _key_of_crash(crash: Crash | None, library: Path) -> Key:
+def key_of_crash(crash: Crash | None, library: Path) -> Key:
     if crash is None or crash.fault is None:
         return ()
     signature = signature_of(crash)
@@ -76,11 +76,11 @@ def frame_in(crash: Crash, library: Path) -> Frame | None:
         for frame in (thread.frames if thread else ())
         if frame.kind == "native" and frame.library and Path(frame.library).name == library.name
     ]
-    with_line = (frame for frame in frames if frame.line and frame.file and not _foreign(frame.file))
+    with_line = (frame for frame in frames if frame.line and frame.file and not is_foreign(frame.file))
     return next(with_line, None) or next(iter(frames), None)
 
 
-def _foreign(path: str) -> bool:
+def is_foreign(path: str) -> bool:
     """Headers of others that were compiled into the library."""
     return "/include/" in path or "/usr/" in path[:5]
 

@@ -56,6 +56,9 @@ def tensor_of(spec: dict[str, Any], aligned: bool = True) -> Any:
         tensor = tf.constant(array)
     except (ValueError, TypeError, tf.errors.OpError) as error:
         raise CannotMakeError(str(error)) from error
+    # NumPy's memory may be the tensor's: only a copy lies in memory from TensorFlow, as that of other ops does.
+    copied = tf.raw_ops.GatherV2(params=tf.expand_dims(tensor, 0), indices=[0], axis=0)
+    tensor = tf.reshape(copied, tensor.shape)
     return tf.bitcast(tensor, spec["dtype"]) if spec["dtype"] in VIA else tensor
 
 

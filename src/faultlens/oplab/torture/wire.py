@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from faultlens.remedy.arrays import Array
-from faultlens.remedy.op_call import Call
+from faultlens.remedy.op_call import Argument, Call, Setting
 
 
 def asked(call: Call, probe: str, **more: Any) -> bytes:
@@ -39,3 +39,30 @@ def _value(value: Any) -> Any:
     if isinstance(value, complex):
         return [value.real, value.imag]
     return [_value(each) for each in value] if isinstance(value, tuple) else value
+
+
+def understood(ask: bytes, op: str, library: str | None) -> Call:
+    """The call that was asked for."""
+    told = json.loads(ask)
+    arguments = tuple(
+        Argument(each["name"], tuple(_array_of(array) for array in each["arrays"]), each["list"])
+        for each in told["arguments"]
+    )
+    settings = tuple(Setting(name, kind, _frozen(value)) for name, kind, value in told["settings"])
+    return Call(op, told["function"], arguments, settings, library)
+
+
+def _array_of(told: dict[str, Any]) -> Array:
+    dtype = told["dtype"]
+    values = None if told["values"] is None else tuple(_value_of(dtype, each) for each in told["values"])
+    return Array(dtype, tuple(told["shape"]), values, _value_of(dtype, told["fill"]))
+
+
+def _value_of(dtype: str, value: Any) -> Any:
+    if dtype == "string":
+        return value.encode("latin-1") if isinstance(value, str) else value
+    return complex(*value) if isinstance(value, list) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

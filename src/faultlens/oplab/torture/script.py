@@ -1,0 +1,179 @@
+"""A few lines of Python that show what was found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from faultlens.oplab.torture.suspects import Suspect
+from faultlens.remedy.arrays import expression
+from faultlens.remedy.op_call import Call, setting_text
+from faultlens.remedy.trial import SCRIPT, Files
+from faultlens.remedy.wrapping import wrapped
+
+TAKEN = ("tf", "np", "library", "pool", "tape", "result", "given", "_")
+
+
+class Named(NamedTuple):
+    """A call whose inputs have names."""
+
+    lines: list[str]  # that make them
+    names: list[str]
+    text: str  # of the call
+    files: dict[str, bytes]
+
+
+def script_of(suspect: Suspect, before: Sequence[Call] = ()) -> Files:
+    """`before`: calls without which it does not show."""
+    lines: list[str] = []
+    files: dict[str, bytes] = {}
+    for number, call in enumerate(before):
+        earlier = _named(call, f"_{number}")
+        lines += [*earlier.lines, *_tolerant(earlier.text)]
+        files |= earlier.files
+    named = _named(suspect.call)
+    files |= named.files
+    imports = ["import numpy as np"] if files else []
+    head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
+    body = _shown(suspect, named)
+    text = "\n".join([*head, *lines, *named.lines, *body])
+    return {SCRIPT: wrapped(text).encode(), **files}
+
+
+def _tolerant(text: str) -> list[str]:
+    return ["try:", f"    {text}", "except Exception:", "    pass"]
+
+
+def _named(call: Call, suffix: str = "") -> Named:
+    lines, names, files, words = [], [], {}, []
+    for argument in call.arguments:
+        name = argument.name + suffix + ("_" if argument.name in TAKEN else "")
+        texts = []
+        for number, array in enumerate(argument.arrays):
+            file = f"{name}{number}.npy"
+            made = expression(array, file)
+            texts.append(made.text)
+            if made.array is not None:
+                files[file] = made.array
+        lines.append(f"{name} = [{', '.join(texts)}]" if argument.is_list else f"{name} = {texts[0]}")
+        names.append(name)
+        words.append(f"{argument.name}={name}")
+    words += [f"{each.name}={setting_text(each.kind, each.value)}" for each in call.settings]
+    return Named(lines, names, f"library.{call.function}({', '.join(words)})", files)
+
+
+def _shown(suspect: Suspect, named: Named) -> list[str]:
+    made = _BY_RULE.get(suspect.rule) or _BY_PROBE.get(suspect.probe) or _eager
+    return made(named)
+
+
+def _eager(named: Named) -> list[str]:
+    return [named.text]
+
+
+def _printed(named: Named) -> list[str]:
+    return [f"print({named.text})"]
+
+
+def _graph(named: Named) -> list[str]:
+    names = ", ".join(named.names)
+    return [
+        f"specs = tf.nest.map_structure(lambda each: tf.TensorSpec(None, each.dtype), [{names}])",
+        f"run = tf.function(lambda {names}: {named.text}, input_signature=specs)",
+        f"print(run({names}))",
+    ]
+
+
+def _dataset(named: Named) -> list[str]:
+    return [f"list(tf.data.Dataset.range(16).map(lambda _: {named.text}, num_parallel_calls=4))"]
+
+
+def _threads(named: Named) -> list[str]:
+    return [
+        "from concurrent.futures import ThreadPoolExecutor",
+        "",
+        "with ThreadPoolExecutor(8) as pool:",
+        f"    results = list(pool.map(lambda _: {named.text}, range(1000)))",
+    ]
+
+
+def _vectorized(named: Named) -> list[str]:
+    names = ", ".join(named.names)
+    stacked = f"tf.nest.map_structure(lambda each: tf.stack([each] * 3), ({names},))"
+    return [f"run = lambda {names}: {named.text}", f"tf.vectorized_map(lambda given: run(*given), {stacked})"]
+
+
+def _compiled(named: Named) -> list[str]:
+    names = ", ".join(named.names)
+    return [f"tf.function(lambda {names}: {named.text}, jit_compile=True)({names})"]
+
+
+def _gradient(named: Named) -> list[str]:
+    names = ", ".join(named.names)
+    return [
+        "with tf.GradientTape() as tape:",
+        f"    tape.watch([{names}])",
+        f"    result = {named.text}",
+        f"print(tape.gradient(result, [{names}]))",
+    ]
+
+
+def _repeated(named: Named) -> list[str]:
+    return ["for _ in range(1000):", f"    {named.text}"]
+
+
+def _leak(named: Named) -> list[str]:
+    return [
+        "import resource",
+        "",
+        "for _ in range(10):",
+        "    for _ in range(5000):",
+        f"        {named.text}",
+        '    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "KiB")',
+    ]
+
+
+def _uninitialised(named: Named) -> list[str]:
+    return [
+        "import ctypes",
+        "",
+        "for pattern in (0xD4, 0x6A):  # malloc fills new memory with it",
+        "    ctypes.CDLL(None).mallopt(-6, pattern)",
+        f"    print({named.text})",
+    ]
+
+
+def _shapes(named: Named) -> list[str]:
+    return [
+        f"graph = tf.function(lambda: {named.text}).get_concrete_function()",
+        'print("the graph says", [each.shape for each in graph.outputs])',
+        f'print("it is", [each.shape for each in tf.nest.flatten({named.text})])',
+    ]
+
+
+def _modified(named: Named) -> list[str]:
+    names = ", ".join(named.names)
+    return [f"print({names})", named.text, f"print({names})"]
+
+
+_BY_RULE = {
+    "leak": _leak,
+    "leaks-files": _repeated,
+    "leaks-threads": _repeated,
+    "uninitialised-output": _uninitialised,
+    "shape-disagrees": _shapes,
+    "no-shape": _shapes,
+    "input-modified": _modified,
+    "wrong-result": _printed,
+    "missing-output": _graph,
+}
+_BY_PROBE = {
+    "graph": _graph,
+    "dataset": _dataset,
+    "threads": _threads,
+    "vectorized": _vectorized,
+    "compiled": _compiled,
+    "gradient": _gradient,
+    "repeat": _repeated,
+    "leak": _repeated,
+}

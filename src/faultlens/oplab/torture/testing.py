@@ -1,0 +1,150 @@
+"""Tortures the ops of a library, and says what was found and what was tried."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from faultlens.diagnosis import Evidence, Fix
+from faultlens.errors import FaultlensError
+from faultlens.op_findings import OpFinding, OpReport
+from faultlens.oplab.building import SOURCES, Target, build
+from faultlens.oplab.torture import plans, shapes
+from faultlens.oplab.torture.blame import is_to_blame
+from faultlens.oplab.torture.campaign import Campaign, Effort
+from faultlens.oplab.torture.lab import Lab, Limits
+from faultlens.oplab.torture.minimising import Minimiser, proven
+from faultlens.oplab.torture.rules import RULES
+from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.verdicts import finding_of, severity_of
+from faultlens.report.quantities import count
+
+MOST_FINDINGS = 8  # of one op, that are made smaller and proven
+NAMES_OF_FORMS = {"leak": "", "repeat": "", "dataset": "tf.data", "threads": "8 threads", "compiled": "XLA"}
+
+Tell = Callable[[str], None]
+
+
+class Wishes(NamedTuple):
+    only: tuple[str, ...] = ()  # names of ops
+    effort: Effort = Effort()
+    limits: Limits = Limits()
+    fenced: bool = True
+
+
+def test(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
+    """`subject`: a library, or a source, which is built first."""
+    if subject.suffix not in SOURCES:
+        return _tested(subject, subject, target, wishes, tell)
+    work = Path(tempfile.mkdtemp(prefix="faultlens-op-"))
+    try:
+        library = work / f"{subject.stem}.so"
+        tell(f"building {subject.name}")
+        build([subject], library, target, ["-g"])
+        return _tested(subject, library, target, wishes, tell)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
+    start = time.monotonic()
+    tell("starting TensorFlow")
+    with Lab(library.resolve(), target.python, wishes.limits, wishes.fenced) as lab:
+        if (why := lab.refused_loading) is not None:
+            return OpReport(verb="test", subject=str(subject), findings=(_loading(why),))
+        ops = _chosen(lab.ops, wishes.only, subject)
+        findings: list[OpFinding] = []
+        done, skipped, tried = [], [], 0
+        for op in ops:
+            if reason := plans.why_not(op):
+                skipped.append(f"{op.name}: {reason}")
+                continue
+            effort = wishes.effort._replace(seconds=wishes.effort.seconds / len(ops))
+            campaign = Campaign(op, lab, library.resolve(), effort, tell)
+            campaign.run()
+            findings += _judged(campaign, op, lab, library.resolve(), target, wishes, tell)
+            tried += campaign.inputs
+            done.append(_told(op, campaign))
+            skipped += _left_out(op, campaign)
+    return OpReport(
+        verb="test",
+        subject=str(subject),
+        ops=tuple(op.name for op in ops),
+        findings=tuple(findings),
+        done=tuple(done),
+        skipped=tuple(skipped),
+        tried=tried,
+        seconds=round(time.monotonic() - start, 1),
+    )
+
+
+def _chosen(ops: Sequence[TestedOp], only: Sequence[str], subject: Path) -> list[TestedOp]:
+    if not ops:
+        raise FaultlensError(f"{subject} registers no op.", "Name the library that has REGISTER_OP in it.")
+    known = {op.name: op for op in ops}
+    for name in only:
+        if name not in known:
+            raise FaultlensError(f"{subject} has no op {name}.", f"It has: {', '.join(known)}")
+    return [known[name] for name in only] or list(ops)
+
+
+def _judged(
+    campaign: Campaign, op: TestedOp, lab: Lab, library: Path, target: Target, wishes: Wishes, tell: Tell
+) -> list[OpFinding]:
+    minimiser = Minimiser(lab, library, wishes.limits)
+    findings: list[OpFinding] = []
+    for number, suspect in enumerate(list(campaign.suspects.values())[:MOST_FINDINGS]):
+        if suspect.rule not in RULES or not is_to_blame(suspect, lab, library):
+            continue
+        tell(f"{op.name}: making what was found smaller, {number + 1} of {len(campaign.suspects)}")
+        found = minimiser.smallest(suspect)
+        if not found.again and suspect.outcome.death is None:
+            continue  # what is not seen twice is not said
+        tell(f"{op.name}: proving what was found, {number + 1} of {len(campaign.suspects)}")
+        worth = severity_of(found.suspect) != "note"
+        proof = proven(found, target.python, library, wishes.limits, wishes.fenced) if worth else None
+        findings.append(finding_of(found, proof, library))
+    return [*findings, *shapes.findings(op, campaign), *_notes(op, campaign)]
+
+
+def _notes(op: TestedOp, campaign: Campaign) -> list[OpFinding]:
+    found = []
+    for error, words in campaign.refusals.items():
+        rule = RULES["internal-error"]
+        title = rule.title.format(op=op.name, words=error)
+        evidence = (Evidence(words, "op test"),)
+        found.append(OpFinding(rule.code, "internal-error", "note", title, op=op.name, evidence=evidence))
+    if campaign.steady is False and not op.stateful:
+        rule = RULES["varies"]
+        found.append(
+            OpFinding(rule.code, "varies", "note", rule.title.format(op=op.name), op=op.name, fixes=(Fix(rule.fix),))
+        )
+    return found
+
+
+def _loading(why: str) -> OpFinding:
+    rule = RULES["loading"]
+    return OpFinding(rule.code, "loading", "error", rule.title.format(words=why), fixes=(Fix(rule.fix),))
+
+
+def _told(op: TestedOp, campaign: Campaign) -> str:
+    tried = campaign.tried()
+    names = [name for form in tried.forms if (name := NAMES_OF_FORMS.get(form, form))]
+    ranks = f"ranks {tried.ranks[0]} to {tried.ranks[-1]}" if tried.ranks else "no inputs"
+    parts = [count(len(tried.dtypes), "dtype"), ranks, *names]
+    return f"{op.name}: {count(tried.inputs, 'input')} ({tried.accepted:,} accepted): {', '.join(parts)}"
+
+
+def _left_out(op: TestedOp, campaign: Campaign) -> list[str]:
+    left = []
+    if not op.has_xla_kernel:
+        left.append(f"XLA, no kernel of {op.name} for it")
+    if not op.gradient:
+        left.append(f"the gradient of {op.name}, none is registered by the library")
+    if not campaign.accepted:
+        left.append(f"what {op.name} does with inputs that it accepts: it refused or died of all that were tried")
+    return left
