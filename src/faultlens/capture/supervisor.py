@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -64,6 +64,7 @@ class Options(NamedTuple):
     contents: bool = True  # of tensors may be kept
     stop_at: StopAt | None = None  # how much memory may be used before the program is asked to end
     hunt: Wish | None = None  # how the program's blocks are fenced
+    variables: Mapping[str, str] | None = None  # for the program alone
 
 
 class Ending(NamedTuple):
@@ -120,7 +121,7 @@ class _Supervisor:
     # ---------------------------------------------------------------------------------------- the start
 
     def _start(self, command: Sequence[str], mask: set[signal.Signals | int]) -> None:
-        environment = dict(os.environ)
+        environment = {**os.environ, **(self.options.variables or {})}
         attach: Callable[[int], None] | None = None
         if self.hunting is not None:
             environment = self.hunting.environment(environment)
