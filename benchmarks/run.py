@@ -31,6 +31,7 @@ import leaks
 import losses
 import machine
 import needs
+import op_lab
 import output
 import petabyte
 import records
@@ -74,6 +75,7 @@ BENCHMARKS = {
     "petabyte": petabyte.run,
     "forecast": forecast.run,
     "forecast-rule": forecast_rule.run,
+    "op-lab": op_lab.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
