@@ -28,14 +28,18 @@ def environment(
     smallest: int = 1,
     largest: int = LARGEST,
     fill: int | None = None,
+    spare_start: bool = False,
     base: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
     """Variables for a program whose allocations are fenced, one of `every` (0: none); makes the table anew.
 
     `aligned_every` is for posix_memalign and its like, which tensors come from (None: the same). `fill`: new blocks are
-    filled with this byte. Blocks outside of the sizes are left alone, and so are all while no slot is free. A slot in
+    filled with this byte. `spare_start`: what TensorFlow allocates before the user's own libraries are loaded is left
+    alone, but for tensors. Blocks outside of the sizes are left alone, and so are all while no slot is free. A slot in
     use costs a page or two; blocks of up to `largest` take that much address space, many times."""
-    prepare(table, every, aligned_every, slots=slots, smallest=smallest, largest=largest, fill=fill)
+    prepare(
+        table, every, aligned_every, slots=slots, smallest=smallest, largest=largest, fill=fill, spare_start=spare_start
+    )
     return variables(str(table), base)
 
 
@@ -56,6 +60,7 @@ def prepare(
     smallest: int = 1,
     largest: int = LARGEST,
     fill: int | None = None,
+    spare_start: bool = False,
     only_this: bool = False,
 ) -> None:
     """An empty table, as a file of holes. In the long run not more than `per_second` blocks of either kind are fenced
@@ -72,6 +77,7 @@ def prepare(
         per_second=per_second,
         at_once=at_once,
         fill=-1 if fill is None else fill,
+        spare_start=spare_start,
         only_this=only_this,
     )
     with open(table, "wb", closefd=not isinstance(table, int)) as file:

@@ -21,6 +21,8 @@ from faultlens.crash import Address, Fault, FencedBlock, Frame, Hunt, Mapping, M
 
 NEAR = 64 * 1024  # further away, an address may have nothing to do with the block
 LINES_SECONDS = 10.0
+_ADDRESS = re.compile(r"^0x[0-9a-f]{1,16}$")
+_HEADERS = re.compile(r"/include/|-packages/")
 _LINE = re.compile(r"^(/.*|[^?].*):(\d+)(?: \(discriminator \d+\))?$")
 
 
@@ -124,20 +126,31 @@ def with_lines(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Source lines for the user's own code, as far as it was built with -g and binutils are there."""
     tool = shutil.which("addr2line")
     custom = {frame.library for frame in frames if frame.library and is_custom(frame.library)}
-    lines: dict[tuple[str, int], tuple[str, int]] = {}
-    for library in custom if tool else ():
-        offsets = [frame.offset for frame in frames if frame.library == library and frame.offset is not None]
-        # A return address stands behind its call.
-        words = [str(tool), "-e", library, *(hex(offset - 1) for offset in offsets)]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LINES_SECONDS)
-        except (OSError, subprocess.SubprocessError):
-            continue
-        for offset, line in zip(offsets, done.stdout.splitlines(), strict=False):
-            if match := _LINE.match(line):
-                lines[library, offset] = match[1], int(match[2])
-    return tuple(_with_line(frame, lines.get((frame.library or "", frame.offset or -1))) for frame in frames)
+    lines = {library: _lines_of(tool, library, frames) for library in custom} if tool else {}
+    return tuple(_with_line(frame, lines.get(frame.library or "", {})) for frame in frames)
 
 
-def _with_line(frame: Frame, line: tuple[str, int] | None) -> Frame:
-    return replace(frame, file=line[0], line=line[1]) if line and line[1] else frame
+def _lines_of(tool: str, library: str, frames: Sequence[Frame]) -> dict[int, list[tuple[str, int]]]:
+    """By offset: the line, and those that it was inlined into."""
+    # A return address stands behind its call.
+    offsets = [frame.offset - 1 for frame in frames if frame.library == library and frame.offset]
+    words = [tool, "-a", "-i", "-e", library, *map(hex, offsets)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LINES_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    found: dict[int, list[tuple[str, int]]] = {}
+    lines: list[tuple[str, int]] = []
+    for text in done.stdout.splitlines():
+        if _ADDRESS.match(text):
+            lines = found.setdefault(int(text, 16) + 1, [])
+        elif match := _LINE.match(text):
+            lines.append((match[1], int(match[2])))
+    return found
+
+
+def _with_line(frame: Frame, lines: dict[int, list[tuple[str, int]]]) -> Frame:
+    """Templates of the C++ library are compiled into the code that uses them: that is what is told."""
+    there = [line for line in lines.get(frame.offset or -1, ()) if line[1]]
+    line = next((line for line in there if not _HEADERS.search(line[0])), there[0] if there else None)
+    return replace(frame, file=line[0], line=line[1]) if line else frame

@@ -99,6 +99,7 @@ static struct queue {
 THREAD_LOCAL struct {
     uint32_t plain, aligned; /* allocations until the next one is fenced; 0: the thread is new */
     uint32_t random;
+    uint32_t glance;
     bool busy; /* inside the fence */
 } mine;
 
@@ -305,6 +306,68 @@ static void close_slot(const struct fence_slot *slot) {
     mmap((void *)from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
+/* The import of TensorFlow leaves half a million small blocks, more than there are slots, and takes long enough. */
+#define GLANCE 64 /* allocations between two looks at what is loaded */
+#define OWN_CODE 32
+static bool sparing, looking;
+static unsigned long long loads_seen;
+static uint32_t own_code_count;
+static struct code {
+    uintptr_t base, end;
+} own_code[OWN_CODE];
+
+static bool is_own_code(const char *path) {
+    static const char *const others[] = {"-packages/", "/lib/python", "/libpython", FENCE_FILE, "libfaultlens_agent.so"};
+    if (*path != '/' || !strncmp(path, "/usr/", 5) || !strncmp(path, "/lib", 4)) return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(path, others[i])) return false;
+    return true;
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads) {
+    (void)size;
+    *(unsigned long long *)loads = info->dlpi_adds;
+    return 1;
+}
+
+static int note_code(struct dl_phdr_info *info, size_t size, void *tensorflow) {
+    (void)size;
+    if (strstr(info->dlpi_name, "/libtensorflow")) *(bool *)tensorflow = true;
+    uint32_t place = __atomic_load_n(&own_code_count, __ATOMIC_RELAXED);
+    if (place == OWN_CODE || !is_own_code(info->dlpi_name)) return 0;
+    for (uint32_t i = 0; i < place; i++)
+        if (own_code[i].base == info->dlpi_addr) return 0;
+    own_code[place] = (struct code){info->dlpi_addr, 0};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t end = info->dlpi_addr + header->p_vaddr + header->p_memsz;
+        if (header->p_type == PT_LOAD && end > own_code[place].end) own_code[place].end = end;
+    }
+    __atomic_store_n(&own_code_count, place + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static void look_at_code(void) {
+    unsigned long long loads = 0;
+    mine.busy = true;
+    dl_iterate_phdr(count_loads, &loads);
+    if (loads != loads_seen && !__atomic_test_and_set(&looking, __ATOMIC_ACQUIRE)) { /* not `lock`: this takes others */
+        bool tensorflow = false;
+        dl_iterate_phdr(note_code, &tensorflow);
+        sparing = tensorflow && !own_code_count;
+        loads_seen = loads;
+        __atomic_clear(&looking, __ATOMIC_RELEASE);
+    }
+    mine.busy = false;
+}
+
+static bool by_own_code(const uint64_t *frames, uint32_t count) {
+    for (uint32_t k = 0; k < own_code_count; k++)
+        for (uint32_t i = 0; i < count; i++)
+            if (frames[i] >= own_code[k].base && frames[i] < own_code[k].end) return true;
+    return false;
+}
+
 static SLOW void *allocate(size_t size, size_t alignment, bool zeroed, const void *caller) {
     if (size < file->smallest || size > file->largest || is_left_alone(caller)) return NULL;
     int saved_errno = errno;
@@ -312,11 +375,12 @@ static SLOW void *allocate(size_t size, size_t alignment, bool zeroed, const voi
     uint64_t frames[FENCE_FRAMES];
     uint32_t count = stack_of_caller(frames); /* before the lock is taken: it takes others */
     void *block = NULL;
+    bool reserved = file->spare_start && !by_own_code(frames, count); /* half of the slots, for the user's own code */
     pthread_mutex_lock(&lock);
     for (int i = 0; i < FENCE_CLASSES && !block; i++) {
         const struct fence_class *class = &own.classes[i];
         struct queue *queue = &queues[i];
-        if (size > (size_t)class->slot_pages * FENCE_PAGE || !queue->count) continue;
+        if (size > (size_t)class->slot_pages * FENCE_PAGE || queue->count <= (reserved ? class->slots / 2 : 0)) continue;
         uint32_t number = queue->numbers[queue->next];
         if (!open_slot(class, number, size, alignment)) continue;
         queue->next = (queue->next + 1) % class->slots;
@@ -468,6 +532,12 @@ static SLOW bool draw(uint32_t *countdown, bool aligned) {
         return false;
     }
     uint32_t every = !arena_bytes ? 0 : aligned ? file->aligned_every : file->every;
+    if (every && !aligned && file->spare_start && mine.glance++ % GLANCE == 0) look_at_code();
+    if (every && !aligned && sparing) {
+        mine.glance = 0;
+        *countdown = GLANCE;
+        return false;
+    }
     *countdown = every == 0 ? NEVER : every == 1 ? 1 : 1 + random_number() % (2 * every - 1);
     return (every == 1 || (every && !is_new)) && is_affordable(aligned);
 }

@@ -31,6 +31,7 @@ struct fence_file {
     uint32_t per_second;    /* of either kind, in the long run; 0: without end */
     uint32_t at_once;       /* of which so many may come together */
     int32_t fill;           /* new blocks are filled with this byte; -1: they are not */
+    uint32_t spare_start; /* nothing plain is fenced from the import of TensorFlow until the user's own code is loaded */
     uint32_t only_this;     /* children that are started are spared */
     uint32_t order;         /* counts the processes that came */
     struct {

@@ -16,6 +16,7 @@ from faultlens.errors import FaultlensError
 # each, so that the whole stays within 1% of one core however much a program allocates. Tensors are few and tell most.
 EVERY, ALIGNED_EVERY = 256, 16
 PER_SECOND, AT_ONCE = 150, 1000
+SELDOM = 65536  # of the others, where every tensor is fenced
 ALL_SLOTS = 8192  # two mappings each: a process may have 65,530
 RUNGS = ("fence", "tensors", "malloc", "all")
 _DEBUG_LIBRARY = "libc_malloc_debug.so.0"
@@ -45,13 +46,13 @@ class Hunting:
     def __init__(self, wish: Wish, follow_children: bool) -> None:
         self._wish = wish
         self._descriptor = os.memfd_create("faultlens-fence", os.MFD_CLOEXEC)
+        only_this, table = not follow_children, self._descriptor
         if wish.everything:
-            amount = {"every": 1, "slots": ALL_SLOTS}
+            fence.prepare(table, 1, slots=ALL_SLOTS, spare_start=True, only_this=only_this)
         elif wish.tensors:
-            amount = {"every": EVERY * EVERY, "aligned_every": 1, "slots": ALL_SLOTS}
+            fence.prepare(table, SELDOM, 1, slots=ALL_SLOTS, only_this=only_this)
         else:
-            amount = {"every": EVERY, "aligned_every": ALIGNED_EVERY, "per_second": PER_SECOND, "at_once": AT_ONCE}
-        fence.prepare(self._descriptor, **amount, only_this=not follow_children)
+            fence.prepare(table, EVERY, ALIGNED_EVERY, per_second=PER_SECOND, at_once=AT_ONCE, only_this=only_this)
 
     @property
     def table(self) -> Path:

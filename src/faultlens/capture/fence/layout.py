@@ -34,6 +34,7 @@ class File(ctypes.Structure):
         ("per_second", ctypes.c_uint32),
         ("at_once", ctypes.c_uint32),
         ("fill", ctypes.c_int32),
+        ("spare_start", ctypes.c_uint32),
         ("only_this", ctypes.c_uint32),
         ("order", ctypes.c_uint32),
         ("parts", Claim * PARTS),
