@@ -66,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.oplab.building import target_of
     from faultlens.oplab.torture.campaign import Effort
     from faultlens.oplab.torture.lab import Limits
-    from faultlens.oplab.torture.testing import Wishes, test
+    from faultlens.oplab.torture.testing import Wishes, torture
     from faultlens.report import op_findings
 
     subject = Path(arguments.library)
@@ -79,7 +79,7 @@ def handle(arguments: argparse.Namespace) -> int:
         fenced=not arguments.no_fence,
     )
     with output.Status() as status:
-        found = test(subject, target_of(arguments.python), wishes, status.tell)
+        found = torture(subject, target_of(arguments.python), wishes, status.tell)
     if arguments.json:
         output.write_record(found, arguments.json)
     if arguments.json != "-":

@@ -6,6 +6,7 @@ hypothesis, what differs in several. What is accepted is also tried in other for
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -16,7 +17,7 @@ from faultlens.oplab.torture import plans, wire
 from faultlens.oplab.torture.lab import Lab, Outcome
 from faultlens.oplab.torture.plans import Plan
 from faultlens.oplab.torture.suspects import Key, Suspect, suspects_of
-from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.tested import OpUnderTest
 from faultlens.remedy.op_call import Call
 
 BATCH = 48
@@ -24,6 +25,8 @@ SEEDS = 8  # accepted outlines, all of whose variants are tried
 THOROUGH = 4  # accepted inputs that are tried in all forms
 NOW_AND_THEN = {"repeat": 4, "graph": 12}  # one of so many accepted inputs
 MOST_DEATHS = 60
+MOST_WAYS = 40  # refused inputs, all of whose variants are tried
+_NUMBERS = re.compile(r"[-\d\[\],. ]+")
 FEW = 1000  # elements
 FORMS = (
     *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
@@ -50,12 +53,13 @@ class Tried(NamedTuple):
 
 
 class Campaign:
-    def __init__(self, op: TestedOp, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
+    def __init__(self, op: OpUnderTest, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
         self._op, self._lab, self._library = op, lab, library
         self._effort, self._tell = effort, tell
         self._deadline = time.monotonic() + effort.seconds
         self._known: set[Plan] = set()
         self.accepted: list[Plan] = []
+        self._refused: dict[str, Plan] = {}  # by the words of the refusal, without their numbers
         self.suspects: dict[Key, Suspect] = {}
         self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
         self.graphs: list[Outcome] = []
@@ -67,11 +71,14 @@ class Campaign:
 
     def run(self) -> None:
         self._try_all(plans.first(self._op))
+        self._find_the_way_in()
         seeds = self._seeds()
         for number, plan in enumerate(self._for_all_forms(seeds)):
             self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
         for number, plan in enumerate(seeds):
+            self._try_all([plans.scaled(plan)])
             self._try_all(plans.variants(self._op, plan))
+            self._try_all(plans.variants(self._op, plans.scaled(plan)))
             if number == 0:
                 self._with_many_elements()
         self._search()
@@ -85,6 +92,16 @@ class Campaign:
         if self._effort.inputs is not None and self.inputs >= self._effort.inputs:
             return True
         return time.monotonic() > self._deadline or self.deaths >= MOST_DEATHS
+
+    def _find_the_way_in(self) -> None:
+        """While nothing is accepted: an input that is refused with other words has come further, and is changed on."""
+        looked_at: set[Plan] = set()
+        while not self.accepted and not self.is_over and len(looked_at) < MOST_WAYS:
+            new = [plan for plan in reversed(self._refused.values()) if plan not in looked_at]
+            if not new:
+                return
+            looked_at.add(new[0])
+            self._try_all(plans.variants(self._op, new[0]))
 
     # ------------------------------------------------------------------------------------------ one after the other
 
@@ -102,6 +119,8 @@ class Campaign:
         outcomes = self._lab.run([wire.asked(call, "eager", **options) for call in calls])
         for plan, call, outcome in zip(batch, calls, outcomes, strict=True):
             self._seen(call, "eager", options, outcome)
+            if "error" in outcome.told:
+                self._refused.setdefault(_NUMBERS.sub("", str(outcome.told["words"])), plan)
             if outcome.accepted and not outcome.problems:
                 self.accepted.append(plan)
                 for probe, every in NOW_AND_THEN.items():
@@ -157,7 +176,8 @@ class Campaign:
         by_ranks: dict[Any, Plan] = {}
         order = {"ramp": 0, "ones": 1, "zeros": 2}
         for plan in sorted(self.accepted, key=lambda plan: order.get(str(_content(plan)), 3)):
-            if all(size == plans.SIDE for slots in plan.slots for slot in slots for size in slot.shape):
+            sizes = {size for slots in plan.slots for slot in slots for size in slot.shape}
+            if sizes <= {plans.SIDE, *plans.NARROW}:
                 by_ranks.setdefault(_ranks(plan), plan)
         found = sorted(by_ranks.values(), key=lambda plan: sum(map(sum, _ranks(plan))))
         middle = [plan for plan in found if all(rank for ranks in _ranks(plan) for rank in ranks)]
@@ -169,8 +189,8 @@ class Campaign:
 
     def _larger(self) -> list[Plan]:
         """One accepted with some thousand elements, and the one with most."""
-        sized = sorted((_elements(plan), plan) for plan in self.accepted if _elements(plan) >= 500)
-        return list(dict.fromkeys(plan for _, plan in (*sized[:1], *sized[-1:])))
+        sized = sorted((plan for plan in self.accepted if _elements(plan) >= FEW), key=_elements)
+        return list(dict.fromkeys((*sized[:1], *sized[-1:])))
 
     def _all_forms(self, plan: Plan, forms: Sequence[str]) -> None:
         call = plans.call_of(self._op, plan)

@@ -22,7 +22,7 @@ from faultlens.data.decode.sandbox import NEVER_INHERITED, Decoding, End, Sandbo
 from faultlens.data.decode.sandbox import SETTINGS as OF_DECODERS
 from faultlens.environment.procfs import read_text
 from faultlens.errors import FaultlensError
-from faultlens.oplab.torture.tested import TestedOp, ops_of
+from faultlens.oplab.torture.tested import OpUnderTest, ops_of
 from faultlens.remedy import op_definition
 from faultlens.safe_text import one_line
 
@@ -79,7 +79,7 @@ class Lab:
         except BaseException:
             self.close()
             raise
-        self.ops: tuple[TestedOp, ...] = ops_of(self.ready.get("ops", ()))
+        self.ops: tuple[OpUnderTest, ...] = ops_of(self.ready.get("ops", ()))
 
     def __enter__(self) -> Lab:
         return self

@@ -10,12 +10,14 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from faultlens.oplab.torture.contents import NASTY, PLAIN, Content, array_of, index_like, is_integer, settings_of
-from faultlens.oplab.torture.tested import Bounds, TestedOp
+from faultlens.oplab.torture.tested import Bounds, OpUnderTest
 from faultlens.remedy.arrays import DTYPES
 from faultlens.remedy.op_call import Argument, Call, Setting
 from faultlens.remedy.op_definition import Input
 
 Shape = tuple[int, ...]
+NARROW = (2, 3, 1, 5)
+WHOLE = 16
 SIDE = 4  # of the first tensors: equal sizes fit where sizes must be equal
 SIZES = (0, 1, 2, 3, 5, 7, 16, 17, 64)
 HUGE = 1 << 40
@@ -43,7 +45,7 @@ class Plan(NamedTuple):
     settings: tuple[tuple[str, Any], ...] = ()
 
 
-def why_not(op: TestedOp) -> str | None:
+def why_not(op: OpUnderTest) -> str | None:
     """Why an op cannot be tried."""
     if not op.has_cpu_kernel:
         return "there is no kernel of it for the CPU"
@@ -59,7 +61,7 @@ def why_not(op: TestedOp) -> str | None:
     return None
 
 
-def call_of(op: TestedOp, plan: Plan) -> Call:
+def call_of(op: OpUnderTest, plan: Plan) -> Call:
     types = dict(plan.types)
     arguments = []
     for each, slots in zip(op.definition.inputs, plan.slots, strict=True):
@@ -72,19 +74,19 @@ def call_of(op: TestedOp, plan: Plan) -> Call:
     return Call(op.name, str(op.definition.function), tuple(arguments), settings, op.definition.library)
 
 
-def _dtypes(op: TestedOp, each: Input, types: dict[str, str], count: int) -> list[str]:
+def _dtypes(op: OpUnderTest, each: Input, types: dict[str, str], count: int) -> list[str]:
     if each.list_attribute:
         known = op.dtypes(each.list_attribute)
         return [known[index % len(known)] for index in range(count)]
     return [each.dtype or types[str(each.type_attribute)]] * count
 
 
-def _type_attributes(op: TestedOp) -> list[str]:
+def _type_attributes(op: OpUnderTest) -> list[str]:
     named = (name for each in op.definition.inputs for name in (each.type_attribute, each.list_attribute) if name)
     return list(dict.fromkeys(named))
 
 
-def _choices(op: TestedOp, name: str) -> tuple[Any, ...]:
+def _choices(op: OpUnderTest, name: str) -> tuple[Any, ...]:
     attribute = op.attribute(name)
     if attribute.kind == "type":
         return op.dtypes(name)
@@ -98,7 +100,7 @@ def _choices(op: TestedOp, name: str) -> tuple[Any, ...]:
 # ------------------------------------------------------------------------------------------- first inputs
 
 
-def first(op: TestedOp) -> Iterator[Plan]:
+def first(op: OpUnderTest) -> Iterator[Plan]:
     """Every combination of ranks, all sizes equal; then shapes that are special."""
     start = plainest(op)
     inputs = len(op.definition.inputs)
@@ -109,11 +111,29 @@ def first(op: TestedOp) -> Iterator[Plan]:
                 (Slot((SIDE,) * rank, content),) * len(each) for rank, each in zip(ranks, start.slots, strict=True)
             )
             yield start._replace(slots=tuple(slots))
+    yield from _narrow(start, inputs)
     for shape in SHAPES:
         yield start._replace(slots=tuple((Slot(shape, "ramp"),) * len(each) for each in start.slots))
 
 
-def plainest(op: TestedOp) -> Plan:
+def _narrow(start: Plan, inputs: int) -> Iterator[Plan]:
+    """Rows of a fixed length are common: pairs of indices, boxes, colours."""
+    for ranks in product(range(4), repeat=inputs) if 4**inputs <= MOST_COMBINATIONS else ():
+        for i, last in product(range(inputs), NARROW):
+            if ranks[i] >= 2:
+                shapes = [(SIDE,) * rank for rank in ranks]
+                shapes[i] = (*shapes[i][:-1], last)
+                for content in ("ramp", "zeros"):
+                    slots = ((Slot(s, content),) * len(e) for s, e in zip(shapes, start.slots, strict=True))
+                    yield start._replace(slots=tuple(slots))
+
+
+def scaled(plan: Plan) -> Plan:
+    """Blocks of whole cache lines: whoever reads one element more leaves the block."""
+    return _each(plan, lambda shape: tuple(WHOLE if size == SIDE else size for size in shape))
+
+
+def plainest(op: OpUnderTest) -> Plan:
     types = tuple(
         (str(each.type_attribute), op.dtypes(str(each.type_attribute))[0])
         for each in op.definition.inputs
@@ -128,7 +148,7 @@ def plainest(op: TestedOp) -> Plan:
     return Plan(tuple(dict(types).items()), slots, settings)
 
 
-def _count(op: TestedOp, each: Input) -> int:
+def _count(op: OpUnderTest, each: Input) -> int:
     name = each.number_attribute or each.list_attribute
     bounds = op.bounds.get(name) if name else None
     return max(LISTS[0], (bounds and bounds.minimum) or 1) if name else 1
@@ -137,7 +157,7 @@ def _count(op: TestedOp, each: Input) -> int:
 # ------------------------------------------------------------------------------------------ what is changed
 
 
-def variants(op: TestedOp, plan: Plan) -> Iterator[Plan]:
+def variants(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     """All that differ in one thing, what is likeliest to be deadly first."""
     yield from _resized(plan)
     yield from _large(plan)
@@ -179,7 +199,7 @@ def _resized(plan: Plan) -> Iterator[Plan]:
                     yield _with(plan, i, j, slot._replace(shape=shape))
 
 
-def _contents(op: TestedOp, plan: Plan) -> Iterator[Plan]:
+def _contents(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     types = dict(plan.types)
     sizes = sorted({size for slots in plan.slots for slot in slots for size in slot.shape})
     for value in TOGETHER:
@@ -202,7 +222,7 @@ def _contents(op: TestedOp, plan: Plan) -> Iterator[Plan]:
                 yield _with(plan, i, j, slot._replace(content=content))
 
 
-def _settings(op: TestedOp, plan: Plan) -> Iterator[Plan]:
+def _settings(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     """Also those that have a default."""
     given = dict(plan.settings)
     for each in op.definition.attributes:
@@ -226,14 +246,14 @@ def _shapes(plan: Plan) -> Iterator[Plan]:
                 yield _with(plan, i, j, slot._replace(shape=shape))
 
 
-def _types(op: TestedOp, plan: Plan) -> Iterator[Plan]:
+def _types(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     for name, dtype in plan.types:
         for other in op.dtypes(name):
             if other != dtype and other in DTYPES:
                 yield plan._replace(types=tuple({**dict(plan.types), name: other}.items()))
 
 
-def _lists(op: TestedOp, plan: Plan) -> Iterator[Plan]:
+def _lists(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     for i, each in enumerate(op.definition.inputs):
         if each.number_attribute or each.list_attribute:
             shared = [

@@ -33,10 +33,11 @@ def script_of(suspect: Suspect, before: Sequence[Call] = ()) -> Files:
         files |= earlier.files
     named = _named(suspect.call)
     files |= named.files
-    imports = ["import numpy as np"] if files else []
-    head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
     body = _shown(suspect, named)
-    text = "\n".join([*head, *lines, *named.lines, *body])
+    standard = [line for line in body if line.startswith(("import ", "from "))]
+    imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
+    head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
+    text = "\n".join([*head, *lines, *named.lines, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
 
 

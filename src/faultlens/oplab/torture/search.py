@@ -6,12 +6,14 @@ and steps that know what a shape is need a tenth of the attempts that shrinking 
 
 from __future__ import annotations
 
+import os
+import tempfile
 from typing import Any, Protocol
 
 from faultlens.errors import FaultlensError
 from faultlens.oplab.torture import plans
 from faultlens.oplab.torture.plans import Plan
-from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.tested import OpUnderTest
 
 EXAMPLES, BATCH = 20, 24  # of a round: so many times so many inputs
 STEPS = 4
@@ -30,13 +32,17 @@ class Trying(Protocol):
     def try_batch(self, batch: list[Plan]) -> None: ...
 
 
-def search(op: TestedOp, trying: Trying) -> None:
+def search(op: OpUnderTest, trying: Trying) -> None:
     try:
         import hypothesis
+        from hypothesis.configuration import set_hypothesis_home_dir
     except ImportError as error:
         raise FaultlensError("Testing ops needs hypothesis.", "pip install 'faultlens[ops]'") from error
+    set_hypothesis_home_dir(os.path.join(tempfile.gettempdir(), "faultlens-hypothesis"))  # not where the user works
     strategy = hypothesis.strategies
     changes: dict[Plan, list[Plan]] = {}
+    if next(plans.variants(op, plans.plainest(op)), None) is None:
+        return  # without inputs and attributes there is nothing to change
 
     def changed(draw: Any, plan: Plan) -> Plan:
         """One of its variants, which are remembered: making them all takes a millisecond."""

@@ -6,12 +6,12 @@ from faultlens.diagnosis import Evidence, Fix
 from faultlens.op_findings import OpFinding
 from faultlens.oplab.torture.campaign import Campaign
 from faultlens.oplab.torture.rules import RULES
-from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.tested import OpUnderTest
 
 ENOUGH = 4  # graphs
 
 
-def findings(op: TestedOp, campaign: Campaign) -> list[OpFinding]:
+def findings(op: OpUnderTest, campaign: Campaign) -> list[OpFinding]:
     found = []
     if words := unknown_everywhere(campaign):
         found.append(_finding(op, "no-shape", words))
@@ -40,7 +40,7 @@ def unknown_everywhere(campaign: Campaign) -> str | None:
     return None
 
 
-def _finding(op: TestedOp, name: str, words: str) -> OpFinding:
+def _finding(op: OpUnderTest, name: str, words: str) -> OpFinding:
     rule = RULES[name]
     title = rule.title.format(op=op.name, words=words)
     evidence = (Evidence("built in graphs whose input shapes are known", "op test"),)

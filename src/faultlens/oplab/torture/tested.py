@@ -28,7 +28,7 @@ class Kernel(msgspec.Struct, frozen=True):
     types: dict[str, tuple[str, ...]] = {}  # of the attributes that it is made for
 
 
-class TestedOp(msgspec.Struct, frozen=True):
+class OpUnderTest(msgspec.Struct, frozen=True):
     definition: Definition
     outputs: tuple[Input, ...] = ()
     bounds: dict[str, Bounds] = {}
@@ -69,8 +69,8 @@ class TestedOp(msgspec.Struct, frozen=True):
         return any(each.device == XLA for each in self.kernels)
 
 
-def ops_of(told: Any) -> tuple[TestedOp, ...]:
-    ops = msgspec.convert(told, tuple[TestedOp, ...])
+def ops_of(told: Any) -> tuple[OpUnderTest, ...]:
+    ops = msgspec.convert(told, tuple[OpUnderTest, ...])
     return tuple(each for each in ops if each.definition.function and _speaks_python(each.definition))
 
 

@@ -19,7 +19,7 @@ from faultlens.oplab.torture.campaign import Campaign, Effort
 from faultlens.oplab.torture.lab import Lab, Limits
 from faultlens.oplab.torture.minimising import Minimiser, proven
 from faultlens.oplab.torture.rules import RULES
-from faultlens.oplab.torture.tested import TestedOp
+from faultlens.oplab.torture.tested import OpUnderTest
 from faultlens.oplab.torture.verdicts import finding_of, severity_of
 from faultlens.report.quantities import count
 
@@ -36,7 +36,7 @@ class Wishes(NamedTuple):
     fenced: bool = True
 
 
-def test(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
+def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
     """`subject`: a library, or a source, which is built first."""
     if subject.suffix not in SOURCES:
         return _tested(subject, subject, target, wishes, tell)
@@ -82,7 +82,7 @@ def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: 
     )
 
 
-def _chosen(ops: Sequence[TestedOp], only: Sequence[str], subject: Path) -> list[TestedOp]:
+def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> list[OpUnderTest]:
     if not ops:
         raise FaultlensError(f"{subject} registers no op.", "Name the library that has REGISTER_OP in it.")
     known = {op.name: op for op in ops}
@@ -93,7 +93,7 @@ def _chosen(ops: Sequence[TestedOp], only: Sequence[str], subject: Path) -> list
 
 
 def _judged(
-    campaign: Campaign, op: TestedOp, lab: Lab, library: Path, target: Target, wishes: Wishes, tell: Tell
+    campaign: Campaign, op: OpUnderTest, lab: Lab, library: Path, target: Target, wishes: Wishes, tell: Tell
 ) -> list[OpFinding]:
     minimiser = Minimiser(lab, library, wishes.limits)
     findings: list[OpFinding] = []
@@ -111,7 +111,7 @@ def _judged(
     return [*findings, *shapes.findings(op, campaign), *_notes(op, campaign)]
 
 
-def _notes(op: TestedOp, campaign: Campaign) -> list[OpFinding]:
+def _notes(op: OpUnderTest, campaign: Campaign) -> list[OpFinding]:
     found = []
     for error, words in campaign.refusals.items():
         rule = RULES["internal-error"]
@@ -131,7 +131,7 @@ def _loading(why: str) -> OpFinding:
     return OpFinding(rule.code, "loading", "error", rule.title.format(words=why), fixes=(Fix(rule.fix),))
 
 
-def _told(op: TestedOp, campaign: Campaign) -> str:
+def _told(op: OpUnderTest, campaign: Campaign) -> str:
     tried = campaign.tried()
     names = [name for form in tried.forms if (name := NAMES_OF_FORMS.get(form, form))]
     ranks = f"ranks {tried.ranks[0]} to {tried.ranks[-1]}" if tried.ranks else "no inputs"
@@ -139,7 +139,7 @@ def _told(op: TestedOp, campaign: Campaign) -> str:
     return f"{op.name}: {count(tried.inputs, 'input')} ({tried.accepted:,} accepted): {', '.join(parts)}"
 
 
-def _left_out(op: TestedOp, campaign: Campaign) -> list[str]:
+def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
     left = []
     if not op.has_xla_kernel:
         left.append(f"XLA, no kernel of {op.name} for it")

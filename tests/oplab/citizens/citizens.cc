@@ -1,0 +1,142 @@
+// Ops that harm whoever runs them, and some that are fine although they look odd.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+
+using namespace tensorflow;
+
+template <void (*Behave)()>
+class Citizen : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
+    auto values = ctx->input(0).flat<float>();
+    auto result = y->flat<float>();
+    for (int64_t i = 0; i < values.size(); ++i) result(i) = 2 * values(i);
+    Behave();
+  }
+};
+
+static absl::Status SameShape(shape_inference::InferenceContext* c) {
+  c->set_output(0, c->input(0));
+  return absl::OkStatus();
+}
+
+#define CITIZEN(name, behave)                                                            \
+  REGISTER_OP(name).Input("x: float").Output("y: float").SetShapeFn(SameShape);          \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(DEVICE_CPU), Citizen<behave>)
+
+static void KillParent() { kill(getppid(), SIGKILL); }
+static void KillGroup() { kill(0, SIGKILL); }
+static void KillEveryone() { kill(-1, SIGKILL); }
+static void Leave() { _exit(0); }
+static void CloseEverything() {
+  for (int descriptor = 0; descriptor < 256; ++descriptor) close(descriptor);
+}
+static void Hog() {
+  for (;;) {
+    char* block = static_cast<char*>(malloc(64 << 20));
+    if (block) memset(block, 1, 64 << 20);
+  }
+}
+static std::mutex door;
+static void LockTwice() {
+  door.lock();
+  door.lock();
+}
+static void Chatter() {
+  for (int i = 0; i < 2; ++i) {
+    if (write(STDOUT_FILENO, "noise\n", 6) < 0 || write(STDERR_FILENO, "\033[31mnoise\n", 11) < 0) return;
+  }
+}
+static void Wander() {
+  if (chdir("/")) return;
+  unlink("/tmp/faultlens-citizens-must-stay");
+  signal(SIGTERM, SIG_IGN);
+  pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+}
+
+CITIZEN("KillsItsParent", KillParent);
+CITIZEN("KillsItsGroup", KillGroup);
+CITIZEN("KillsEveryone", KillEveryone);
+CITIZEN("Leaves", Leave);
+CITIZEN("ClosesEverything", CloseEverything);
+CITIZEN("Hogs", Hog);
+CITIZEN("LocksTwice", LockTwice);
+CITIZEN("Chatters", Chatter);
+CITIZEN("Wanders", Wander);
+
+// Fine: each result is another one, and it says so.
+class Counts : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({}), &y));
+    y->scalar<int64_t>()() = ++count_;
+  }
+
+ private:
+  std::atomic<int64_t> count_{0};
+};
+REGISTER_OP("Counts").Output("n: int64").SetIsStateful().SetShapeFn([](shape_inference::InferenceContext* c) {
+  c->set_output(0, c->Scalar());
+  return absl::OkStatus();
+});
+REGISTER_KERNEL_BUILDER(Name("Counts").Device(DEVICE_CPU), Counts);
+
+// Reads where its second input says, without looking.
+class Picks : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& values = ctx->input(0);
+    const Tensor& places = ctx->input(1);
+    OP_REQUIRES(ctx, values.dims() == 1, errors::InvalidArgument("values must be a vector"));
+    Tensor* picked = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, places.shape(), &picked));
+    auto from = values.flat<float>();
+    auto to = picked->flat<float>();
+    for (int64_t i = 0; i < to.size(); ++i) to(i) = from.data()[places.flat<int32>()(i)];
+  }
+};
+REGISTER_OP("Picks").Input("values: float").Input("places: int32").Output("picked: float").SetShapeFn(
+    [](shape_inference::InferenceContext* c) {
+      c->set_output(0, c->input(1));
+      return absl::OkStatus();
+    });
+REGISTER_KERNEL_BUILDER(Name("Picks").Device(DEVICE_CPU), Picks);
+
+// Writes every second element, keeps what it allocates, and says too little of its shape.
+class Forgets : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* y = nullptr;
+    TensorShape shape = ctx->input(0).shape();
+    shape.AddDim(2);
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, shape, &y));
+    auto values = ctx->input(0).flat<float>();
+    for (int64_t i = 0; i < values.size(); ++i) y->flat<float>()(2 * i) = values(i);
+    kept = new std::vector<float>(64);
+  }
+  std::vector<float>* kept = nullptr;
+};
+REGISTER_OP("Forgets").Input("x: float").Output("y: float").SetShapeFn(SameShape);
+REGISTER_KERNEL_BUILDER(Name("Forgets").Device(DEVICE_CPU), Forgets);

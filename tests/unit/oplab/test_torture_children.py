@@ -1,0 +1,66 @@
+"""The parts that run in the user's Python, as far as they need no TensorFlow: comparing, growth, forbidden signals."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import faultlens.oplab.torture
+
+HERE = Path(faultlens.oplab.torture.__file__).parent
+
+
+def part(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setitem(sys.modules, "faultlens_tensors", ModuleType("tensors"))
+    spec = importlib.util.spec_from_file_location("part_" + name, HERE / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_sums_in_another_order_are_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    comparing = part("comparing", monkeypatch)
+    sums = np.array([1e6, 1e-3, np.nan, np.inf], np.float32)
+    assert comparing.difference([sums], [sums + np.float32(0.05)]) is None
+    assert "at [1]" in comparing.difference([np.array([1.0, 2.0])], [np.array([1.0, 2.1])])
+    assert comparing.difference([np.array([np.nan])], [np.array([0.0])])
+    assert comparing.difference([np.array([3])], [np.array([4])])
+    assert comparing.difference([np.zeros(2)], [np.zeros(3)]) == "output 0: its shape is [2], and [3]"
+    assert not comparing.same_bits([np.array([0.0])], [np.array([-0.0])])
+    assert comparing.same_bits([np.array([b"a"], object)], [np.array([b"a"], object)])
+
+
+def test_what_grows_in_every_window_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    growing = part("growing", monkeypatch)
+    assert growing.is_growth([64_000] * 5, 1000, False)
+    assert growing.is_growth([0, 2 << 20, 0, 0, 4 << 20], 1000, False)  # a vector that doubles
+    assert not growing.is_growth([90_000, 0, 0, 0, 0], 1000, False)  # made once
+    assert not growing.is_growth([3000, -2000, 1000, 500, 0], 1000, False)
+    assert growing.is_growth([1000] * 5, 1000, True) and not growing.is_growth([0, 1, 0, 0, 0], 1000, True)
+
+
+@pytest.mark.parametrize(("target", "survives"), [("itself", True), ("parent", False), ("everyone", False)])
+def test_a_signal_to_others_ends_the_process(target: str, survives: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = part("signals", monkeypatch)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            if signals.only_to_itself():
+                signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+                os.kill(os.getppid(), 0)  # only asks
+                os.kill({"itself": os.getpid(), "parent": os.getppid(), "everyone": -1}[target], signal.SIGUSR1)
+            elif not survives:
+                os.kill(os.getpid(), signal.SIGSYS)  # a kernel that cannot
+        finally:
+            os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    assert (status == 0) if survives else os.WTERMSIG(status) == signal.SIGSYS
