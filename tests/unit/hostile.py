@@ -9,7 +9,9 @@ from faultlens.crash import (
     CppException,
     Crash,
     Fault,
+    FencedBlock,
     Frame,
+    Hunt,
     Instruction,
     Kernel,
     Library,
@@ -95,6 +97,17 @@ def saving() -> Saving:
     return Saving(path=f"/data/{EVIL}{MARKUP}", kept=True, saves=states, unfinished=-1, disk_free=10**300)
 
 
+def hunt() -> Hunt:
+    frames = tuple(
+        Frame(kind="native", function=text, library=f"/{text}.so", file=text, line=-1) for text in (EVIL, MARKUP)
+    )
+    block = FencedBlock(
+        misuse="use after free", seen="access", start=Address(2**64 - 1), size=-5, offset=-(10**18), made=frames * 30,
+        freed=frames, freed_by=-1, freed_before=1e300,
+    )  # fmt: skip
+    return Hunt(fenced=-1, one_of=0, block=block, problem=EVIL)
+
+
 def hostile() -> Report:
     place = Address(0x1000)
     stack = (
@@ -137,6 +150,7 @@ def hostile() -> Report:
         libraries=(Library(path=EVIL, start=place, build_id=EVIL),),
         abort_message=EVIL,
         exceptions=(CppException(type=EVIL, message="m" * 90_000, thread=7, seconds_before=1e30),),
+        hunt=hunt(),
         output=Output(stderr=EVIL * 50 + "Check failed: " + EVIL, stdout=f"{EVIL}\n{MARKUP}\n" * 5000),
         kernel_log=(EVIL,),
         gaps=(EVIL,),

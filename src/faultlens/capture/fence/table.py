@@ -93,7 +93,7 @@ class _Part:
         self.head = head
 
     def block(self, address: int) -> Allocation | None:
-        """Between two blocks the nearer one is meant."""
+        """Between two blocks the nearer one is meant; not one that is freed, while the other lives."""
         head = self.head
         if not (head.active and 0 <= address - head.arena < head.arena_bytes):
             return None
@@ -187,5 +187,6 @@ def _allocation(slot: layout.Slot, address: int) -> Allocation:
     )
 
 
-def _distance(block: Allocation) -> int:
-    return max(-block.offset, block.offset - block.size + 1, 0)
+def _distance(block: Allocation) -> tuple[bool, bool, int]:
+    outside = max(-block.offset, block.offset - block.size + 1, 0)
+    return outside > 0, block.state == "freed", outside
