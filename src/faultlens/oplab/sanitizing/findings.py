@@ -1,0 +1,101 @@
+"""From what a sanitizer reported to findings: the line of the op, the other lines that matter, the line of Python."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from faultlens.diagnosis import Evidence, Fix, Location
+from faultlens.op_findings import OpFinding, Related, Span
+from faultlens.oplab.sanitizing.parsers.python_lines import Noted
+from faultlens.oplab.sanitizing.reports import Frame, Reported
+from faultlens.oplab.sanitizing.rules import RULES
+
+_FOREIGN = re.compile(r"/(site|dist)-packages/|/include/(c\+\+|tensorflow|absl|Eigen|unsupported)/|^/usr/(include|lib)")
+_KERNEL = re.compile(r"(?:^|\s|::)(\w+)(?:<[^()]*>)?::Compute(?:Async)?\(")
+
+
+class Op:
+    """Whose lines count: those of its sources, and of headers beside them."""
+
+    def __init__(self, sources: Sequence[Path]) -> None:
+        self.sources = {str(source.resolve()) for source in sources}
+        self.folders = tuple({str(source.resolve().parent) + "/" for source in sources})
+
+    def owns(self, frame: Frame) -> bool:
+        if not frame.file.startswith("/") or not frame.line:
+            return False  # the op is built with whole paths
+        path = str(Path(frame.file).resolve())
+        if path in self.sources:
+            return True
+        return (not self.folders or path.startswith(self.folders)) and not _FOREIGN.search(path)
+
+
+def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFinding | None:
+    """None: no line of the op has to do with it."""
+    stacks = [reported.frames, *(other.frames for other in reported.others)]
+    place = next((frame for stack in stacks for frame in stack if op.owns(frame)), None)
+    if place is None or not _is_believed(reported, op):
+        return None
+    rule = RULES[reported.rule]
+    span = span_of(place)
+    related = []
+    for other in reported.others:
+        own = next((frame for frame in other.frames if op.owns(frame)), None)
+        if own and (own.file, own.line) != (place.file, place.line):
+            related.append(Related(other.says, span_of(own)))
+    weak = reported.weak or (reported.rule == "undefined-behaviour" and not op.owns(reported.frames[0]))
+    return OpFinding(
+        code=rule.code,
+        rule=reported.rule,
+        severity="warning" if weak else rule.severity,
+        title=reported.words,
+        span=span,
+        op=reported.op or _kernel([*reported.frames, *(frame for other in reported.others for frame in other.frames)]),
+        related=tuple(related),
+        evidence=tuple(Evidence(fact, reported.tool) for fact in reported.facts),
+        fixes=(Fix(rule.fix),) if rule.fix else (),
+        called_from=called_from,
+    )
+
+
+def _is_believed(reported: Reported, op: Op) -> bool:
+    """Two threads race where both run the same part of the op: what one part hands over to another (a kernel to its
+    shards) is ordered by TensorFlow, unseen."""
+    if reported.rule != "data-race":
+        return True
+    entries = {_entry(stack, op) for stack in (reported.frames, reported.others[0].frames)}
+    return len(entries) == 1 and "" not in entries
+
+
+def _entry(frames: Sequence[Frame], op: Op) -> str:
+    """The outermost function of the op."""
+    return next((frame.function for frame in reversed(frames) if op.owns(frame)), "")
+
+
+def _kernel(frames: Iterable[Frame]) -> str:
+    return next((found[1] for frame in frames if (found := _KERNEL.search(frame.function))), "")
+
+
+def span_of(frame: Frame) -> Span:
+    path = str(Path(frame.file).resolve())
+    text = linecache.getline(path, frame.line).rstrip("\n")
+    column = frame.column or len(text) - len(text.lstrip()) + 1
+    return Span(path, frame.line, column, text=text)
+
+
+def without_doubles(findings: Iterable[OpFinding]) -> tuple[OpFinding, ...]:
+    """One for each line and rule; what is undefined behaviour only in general goes where the damage is named."""
+    kept: dict[tuple[str, str, int], OpFinding] = {}
+    for each in findings:
+        where = (each.span.path, each.span.line) if each.span else (each.title, 0)
+        kept.setdefault((each.rule, *where), each)
+    exact = {key[1:] for key in kept if key[0] not in ("undefined-behaviour", "died")}
+    return tuple(each for key, each in kept.items() if key[0] != "undefined-behaviour" or key[1:] not in exact)
+
+
+def line_for(reported: Reported, noted: Sequence[Noted]) -> Location | None:
+    own = [note for note in noted if note.kind == reported.noted]
+    return own[reported.order].location if reported.noted and reported.order < len(own) else None

@@ -1,0 +1,180 @@
+"""All of `faultlens op sanitize`: for each rung a build, a run of the program, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faultlens.capture import launch
+from faultlens.capture.supervisor import Options
+from faultlens.errors import FaultlensError
+from faultlens.op_findings import OpFinding, OpReport
+from faultlens.oplab.building import Target, target_of
+from faultlens.oplab.sanitizing import builds, exercise, passes, reading, tools
+from faultlens.oplab.sanitizing.builds import Recipe
+from faultlens.oplab.sanitizing.findings import without_doubles
+from faultlens.oplab.sanitizing.passes import RUNGS
+from faultlens.oplab.sanitizing.running import run
+from faultlens.oplab.sanitizing.subject import Subject, subject_of
+from faultlens.oplab.sanitizing.tools import Tool
+from faultlens.report.quantities import duration
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Wishes:
+    python: str | None = None
+    flags: tuple[str, ...] = ()  # for the compiler
+    time_limit: float | None = None
+    consent: Callable[[str], bool] = _never  # asked before anything is installed
+    tell: Callable[[str], None] = field(default=lambda _: None)  # what is done just now
+
+
+def sanitize(
+    paths: Sequence[Path],
+    command: Sequence[str] = (),
+    rungs: Sequence[str] = (),
+    target: Target | None = None,
+    wishes: Wishes | None = None,
+) -> OpReport:
+    """`paths`: sources, the library, or both. Without a command the ops of the library are called with inputs of ours;
+    without rungs those are taken that fit. Raises FaultlensError where nothing can be looked at."""
+    return _Ladder(subject_of(paths), command, target, wishes or Wishes()).climb(tuple(rungs))
+
+
+class _Ladder:
+    def __init__(self, subject: Subject, command: Sequence[str], target: Target | None, wishes: Wishes) -> None:
+        self.subject = subject
+        self.wishes = wishes
+        self.began = time.monotonic()
+        self.is_op = builds.is_op(subject.sources) if subject.sources else True
+        if not command and not self.is_op:
+            raise FaultlensError("There is no program to run.", "Add what calls it: -- python script.py")
+        self.command = launch.resolve_command(command) if command else []
+        self.python = wishes.python or _python_of(self.command)
+        self.target = target if target or not self.is_op else target_of(self.python)
+        python = self.target.python if self.target else self.python or sys.executable
+        self.recipe = Recipe(subject.sources, python, self.target, wishes.flags) if subject.sources else None
+        self.findings: list[OpFinding] = []
+        self.done: list[str] = []
+        self.skipped: list[str] = []
+
+    def climb(self, rungs: tuple[str, ...]) -> OpReport:
+        chosen = rungs or (passes.WITH_SOURCE if self.recipe else passes.WITHOUT_SOURCE)
+        self.tools: dict[Tool, Path] = {}
+        possible = [name for name in chosen if self._can(name)]
+        if not possible:
+            raise FaultlensError(self.skipped[0], "" if len(self.skipped) == 1 else " ".join(self.skipped[1:]))
+        with tempfile.TemporaryDirectory(prefix="faultlens-sanitize-") as folder:
+            for names in passes.grouped(possible):
+                self._pass(names, Path(folder) / "+".join(names))
+        if not self.done:
+            raise FaultlensError(self.skipped[0], "")
+        return OpReport(
+            verb="sanitize",
+            subject=self.subject.name,
+            findings=without_doubles(self.findings),
+            done=tuple(self.done),
+            skipped=tuple(self.skipped),
+            seconds=round(time.monotonic() - self.began, 1),
+        )
+
+    # ------------------------------------------------------------------------------------- what can be done
+
+    def _can(self, name: str) -> bool:
+        rung = RUNGS[name]
+        if rung.needs_source and self.recipe is None:
+            self.skipped.append(f"--{name} needs the source of {self.subject.library}: name it, too.")
+            return False
+        if rung.needs_tensorflow and not self.is_op:
+            return False
+        return all(self._has(tool, name) for tool in rung.tools)
+
+    def _has(self, tool: Tool, name: str) -> bool:
+        if tool in self.tools:
+            return True
+        path = tool.find()
+        command = tools.install_command(tool) if path is None else None
+        if command and self.wishes.consent(f"{tool.name} is missing; install it with {shlex.join(command)}?"):
+            path = tools.install(tool, command)
+        if path is None:
+            how = f" Install it with: {shlex.join(command)}" if command else ""
+            self.skipped.append(f"--{name} needs {tool.name}, which is missing.{how}")
+            return False
+        self.tools[tool] = path
+        return True
+
+    # ------------------------------------------------------------------------------------------- one pass
+
+    def _pass(self, names: tuple[str, ...], folder: Path) -> None:
+        folder.mkdir()
+        label, log = " + ".join(names), folder / "log"
+        began = time.monotonic()
+        built = self._build(names, folder) if names[0] not in ("malloc", "fence", "gwp-asan") else None
+        built_in = time.monotonic() - began
+        loaded = built or self.subject.library
+        own = self._guest(names, folder, log, built) if built or "outputs" in names else {}
+        setting = passes.setting(names, self.tools, own, log, os.environ)
+        command = [*setting.before, *(self.command or self._exercise(loaded, folder))]
+        self.wishes.tell(f"running the program ({label})")
+        capture = "agent" if setting.agent and launch.agent_problem(command[0]) is None else "status"
+        options = Options(capture=capture, timeout=self.wishes.time_limit, hunt=setting.hunt)  # type: ignore[arg-type]
+        began = time.monotonic()
+        ended = run(command, setting.variables, log, options)
+        took = time.monotonic() - began
+        if own and not ended.loaded:
+            self.skipped.append(f"{label}: the program never loaded {self.subject.name}, so nothing was checked.")
+            return
+        self.findings += reading.findings_of(ended, self.subject.sources, loaded)
+        how = f", built in {duration(built_in)}" if built else ""
+        self.done.append(f"{label}: {reading.ending_of(ended.crash)} after {duration(took)}{how}")
+
+    def _build(self, names: tuple[str, ...], folder: Path) -> Path | None:
+        if self.recipe is None:
+            return None
+        library = folder / f"{self.recipe.sources[0].stem}.so"
+        self.wishes.tell(f"building {self.subject.name} ({' + '.join(names)})")
+        if names == ("tsan",):
+            builds.build_for_races(self.recipe, library)
+        else:
+            builds.build_checked(self.recipe, library, [flag for name in names for flag in builds.FLAGS.get(name, ())])
+        return library
+
+    def _guest(self, names: tuple[str, ...], folder: Path, log: Path, built: Path | None) -> dict[str, str]:
+        sanitized = built or self.subject.library
+        own = {passes.OURS: str(builds.guest(folder)), "FAULTLENS_SANITIZE_LOG": str(log)}
+        own["FAULTLENS_SANITIZED"] = str(sanitized)
+        if not self.command:
+            own["FAULTLENS_IN_PLACE_OF"] = str(sanitized)
+        elif self.subject.library:
+            own["FAULTLENS_IN_PLACE_OF"] = str(self.subject.library)
+        else:
+            own["FAULTLENS_HAS"] = "\n".join(builds.marks_of(Path(own["FAULTLENS_SANITIZED"])))
+        if "outputs" in names and self.target:
+            own["FAULTLENS_OUTPUTS"] = str(builds.outputs(self.target))
+            own["FAULTLENS_OUTPUTS_OF"] = str(sanitized)
+        return own
+
+    def _exercise(self, library: Path | None, folder: Path) -> list[str]:
+        assert self.target is not None
+        if library is None:  # built as it would be by hand
+            assert self.recipe is not None
+            library = folder / f"{self.recipe.sources[0].stem}.so"
+            builds.build_checked(self.recipe, library, ())
+        return [self.target.python, exercise.__file__, str(library)]
+
+
+def _python_of(command: Sequence[str]) -> str | None:
+    """The Python that the program runs in."""
+    first = command[0] if command else ""
+    return shutil.which(first) if "python" in Path(first).name else None

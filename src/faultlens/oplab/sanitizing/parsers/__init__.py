@@ -1,0 +1,1 @@
+"""One module for each tool: text of its report in, `Reported` out."""

@@ -1,0 +1,44 @@
+"""What GWP-ASan and the allocator around it (scudo) wrote to stderr before the program died."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.oplab.sanitizing.reports import Reported, Stack, stacks_of
+
+TOOL = "GWP-ASan"
+_BEGIN = "*** GWP-ASan detected a memory error ***"
+_KIND = re.compile(
+    r"^(Use After Free|Double Free|Invalid \(Wild\) Free|Buffer Overflow|Buffer Underflow) (?:at|occurred)?"
+)
+_RULES = {
+    "Use After Free": "use-after-free",
+    "Double Free": "double-free",
+    "Invalid (Wild) Free": "bad-free",
+    "Buffer Overflow": "heap-overflow",
+    "Buffer Underflow": "heap-overflow",
+}
+_PLACE = re.compile(r" \((.*?)\) by thread")
+
+
+def parse(text: str) -> Iterator[Reported]:
+    if _BEGIN not in text:
+        return
+    lines = text.partition(_BEGIN)[2].splitlines()
+    head = next(((found, line) for line in lines if (found := _KIND.match(line.strip()))), None)
+    if head is None:
+        return
+    found, line = head
+    stacks = list(stacks_of(lines))
+    others = [Stack(says, frames) for heading, frames in stacks[1:] if (says := _says(heading))]
+    place = _PLACE.search(line)
+    words = found[1].lower() + (f": {place[1].strip()}" if place and place[1].strip() else "")
+    frames = stacks[0][1] if stacks else ()
+    yield Reported(_RULES[found[1]], words, TOOL, frames, tuple(others), (line.strip(),))
+
+
+def _says(heading: str) -> str:
+    if "was deallocated by" in heading:
+        return "freed here"
+    return "allocated here" if "was allocated by" in heading else ""

@@ -1,0 +1,131 @@
+"""What a run left behind, read: reports of sanitizers, outputs that were not written, the program's own death."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from faultlens.crash import Crash
+from faultlens.diagnosis import Evidence, Fix
+from faultlens.errors import FaultlensError
+from faultlens.op_findings import OpFinding, Span
+from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, span_of
+from faultlens.oplab.sanitizing.parsers import asan, gwp_asan, outputs, python_lines, tsan, ubsan, valgrind
+from faultlens.oplab.sanitizing.reports import Frame
+from faultlens.oplab.sanitizing.rules import RULES
+from faultlens.oplab.sanitizing.running import Run
+
+# One line for each tool whose reports come in files of their own.
+PARSERS = {"asan": asan.parse, "ubsan": ubsan.parse, "tsan": tsan.parse, "valgrind": valgrind.parse}
+_PID = re.compile(r"\d+")
+_HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
+
+
+def findings_of(run: Run, sources: Sequence[Path], library: Path | None) -> list[OpFinding]:
+    op = Op(sources)
+    found = [each for pid in _processes(run) for each in _of_process(run, pid, op, library)]
+    return [*found, *_of_death(run.crash, op, bool(found))]
+
+
+def _processes(run: Run) -> list[str]:
+    return sorted({number[0] for path in run.folder.iterdir() if (number := _PID.search(path.name))})
+
+
+def _of_process(run: Run, pid: str, op: Op, library: Path | None) -> Iterator[OpFinding]:
+    noted = python_lines.parse(run.text(f"{pid}.python"))
+    for name, parse in PARSERS.items():
+        for reported in parse(run.text(f"{pid}.{name}") + "\n" + run.text(f"{name}.{pid}")):
+            if finding := finding_of(reported, op, line_for(reported, noted)):
+                yield finding
+    lines = [note.location for note in noted if note.kind == "outputs"]
+    for number, unwritten in enumerate(outputs.parse(run.text(f"{pid}.outputs"))):
+        rule = RULES["unwritten-output"]
+        yield OpFinding(
+            code=rule.code,
+            rule="unwritten-output",
+            severity=rule.severity,
+            title=unwritten.words,
+            span=_line_at(library, unwritten.address, op),
+            op=unwritten.op,
+            evidence=(Evidence(unwritten.fact, "a pattern in the output's memory"),),
+            fixes=(Fix(rule.fix),),
+            called_from=lines[number] if number < len(lines) else None,
+        )
+
+
+def _line_at(library: Path | None, address: int, op: Op) -> Span | None:
+    """The line of the op that the compiler noted for an address of the library."""
+    if library is None:
+        return None
+    words = ["addr2line", "-e", str(library), "-f", "-C", "-i", hex(address)]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    for function, place in zip(said[::2], said[1::2], strict=False):
+        file, _, line = place.split(" (")[0].rpartition(":")
+        if line.isdecimal() and op.owns(frame := Frame(function, file, int(line))):
+            return span_of(frame)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ its death
+
+
+def ending_of(crash: Crash) -> str:
+    outcome = crash.outcome
+    if outcome.kind == "hang":
+        return "the program did not end, and was stopped"
+    if outcome.kind == "signal":
+        return f"the program died by {outcome.signal}"
+    return "the program ended" + (f" with exit code {outcome.exit_code}" if outcome.exit_code else "")
+
+
+def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
+    """Deaths that no sanitizer has told of, with the verdict that `faultlens run` would give."""
+    fenced = crash.hunt is not None and crash.hunt.block is not None
+    if not fenced and (crash.outcome.kind not in ("signal", "hang") or explained):
+        return
+    for reported in gwp_asan.parse(crash.output.stderr or ""):
+        if finding := finding_of(reported, op, None):
+            yield finding
+            return
+    from faultlens.reporting import make_report
+
+    report = make_report(crash)
+    best = report.diagnoses[0] if report.diagnoses else None
+    rule = "heap-damage" if best and _HEAP.search(best.cause) else "died"
+    yield OpFinding(
+        code=RULES[rule].code,
+        rule=rule,
+        severity="error",
+        title=best.title if best else ending_of(crash),
+        span=_own_frame(crash, op),
+        op=(best.op or "") if best else "",
+        evidence=best.evidence if best else (),
+        fixes=(*((Fix(RULES[rule].fix),) if RULES[rule].fix else ()), *(best.fixes if best else ())),
+        called_from=(best.called_from or best.location) if best else None,
+        report=_kept(report),
+    )
+
+
+def _own_frame(crash: Crash, op: Op) -> Span | None:
+    """The innermost line of the op on the stack of the thread that died."""
+    thread = next((thread for thread in crash.threads if thread.crashed), None)
+    frames = (
+        [Frame(frame.function or "", frame.file or "", frame.line or 0) for frame in thread.frames] if thread else []
+    )
+    return next((span_of(frame) for frame in frames if not frame.file.endswith(".py") and op.owns(frame)), None)
+
+
+def _kept(report: object) -> str | None:
+    from faultlens.reportfile import Report
+    from faultlens.store import folder
+
+    assert isinstance(report, Report)
+    try:
+        return folder.identity(folder.save(report))
+    except (FaultlensError, OSError):
+        return None
