@@ -126,7 +126,7 @@ class Measuring:
         found = [
             {
                 **{name: each[name] for name in ("code", "rule", "severity", "title")},
-                "lines": [[span["line"], span.get("end_line", 0)] for span in [each.get("span")] if span],
+                "lines": [[span["line"], span.get("end_line", 0)] for span in _spans(each, verb)],
             }
             for each in said["findings"]
             if each["severity"] != "note"
@@ -165,6 +165,12 @@ class Measuring:
         )
         if not Path(words[words.index("--json") + 1]).exists():
             raise ValueError(done.stderr or done.stdout or f"exit status {done.returncode}")
+
+
+def _spans(finding: Result, verb: str) -> list[dict[str, int]]:
+    """Memory is damaged in one place and freed or allocated in another: the mistake may be in any of them."""
+    others = [each["span"] for each in finding.get("related", ())] if verb == "sanitize" else []
+    return [span for span in (finding.get("span"), *others) if span]
 
 
 def _short(result: Result) -> str:
