@@ -64,7 +64,7 @@ def test_values_fit_their_type() -> None:
     assert array_of("string", (1,), ("last", -1)).fill == b"-1"
     assert any(math.isnan(each) for each in array_of("float32", (6,), "special").values or ())
     assert list(index_like([7]))[:6] == [-1, 0, 1, 6, 7, 8]
-    assert settings_of("list(int)", None, 2)[0] == (1, 1)
+    assert settings_of("list(int)", None, 2)[0] == (4, 4)
 
 
 @pytest.mark.parametrize("content", ["ramp", "special", ("last", 1 << 31)])

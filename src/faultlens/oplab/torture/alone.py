@@ -15,7 +15,7 @@ calls, forms = sys.modules["faultlens_calls"], sys.modules["faultlens_forms"]
 tensors, comparing = sys.modules["faultlens_tensors"], sys.modules["faultlens_comparing"]
 
 PATTERNS = (0x2B, 0x95)  # that new memory is filled with
-LONGEST = 1.5  # seconds of a call that is made several times
+LONGEST = 0.5  # seconds of a call that is made several times
 
 
 def eager(call: Any) -> dict[str, Any]:

@@ -23,10 +23,12 @@ from faultlens.remedy.op_call import Call
 BATCH = 48
 SEEDS = 8  # accepted outlines, all of whose variants are tried
 THOROUGH = 4  # accepted inputs that are tried in all forms
-NOW_AND_THEN = {"repeat": 4, "graph": 12}  # one of so many accepted inputs
+NOW_AND_THEN = {"repeat": 2, "graph": 12}  # one of so many accepted inputs
 MOST_DEATHS = 60
 MOST_WAYS = 40  # refused inputs, all of whose variants are tried
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
+MOST_REFUSED = 6
+PATIENCE = 3.0
 FEW = 1000  # elements
 FORMS = (
     *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
@@ -56,14 +58,15 @@ class Campaign:
     def __init__(self, op: OpUnderTest, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
         self._op, self._lab, self._library = op, lab, library
         self._effort, self._tell = effort, tell
+        self._limit = lab.limits.seconds
         self._deadline = time.monotonic() + effort.seconds
         self._known: set[Plan] = set()
         self.accepted: list[Plan] = []
-        self._refused: dict[str, Plan] = {}  # by the words of the refusal, without their numbers
+        self._refused: dict[str, list[Plan]] = {}  # by the words of the refusal, without their numbers
         self.suspects: dict[Key, Suspect] = {}
         self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
         self.graphs: list[Outcome] = []
-        self.steady: bool | None = None
+        self.steady: bool | None = False if op.stateful else None
         self.inputs = self.deaths = 0
         self._forms: dict[str, None] = {}
         self._dtypes: dict[str, None] = {}
@@ -81,6 +84,7 @@ class Campaign:
             self._try_all(plans.variants(self._op, plans.scaled(plan)))
             if number == 0:
                 self._with_many_elements()
+                self._refused_often()
         self._search()
 
     def tried(self) -> Tried:
@@ -97,7 +101,7 @@ class Campaign:
         """While nothing is accepted: an input that is refused with other words has come further, and is changed on."""
         looked_at: set[Plan] = set()
         while not self.accepted and not self.is_over and len(looked_at) < MOST_WAYS:
-            new = [plan for plan in reversed(self._refused.values()) if plan not in looked_at]
+            new = [each[0] for each in reversed(self._refused.values()) if each[0] not in looked_at]
             if not new:
                 return
             looked_at.add(new[0])
@@ -114,13 +118,15 @@ class Campaign:
         self._known.update(batch)
         if self._effort.inputs is not None:
             batch = batch[: max(self._effort.inputs - self.inputs, 0)]
-        calls = [plans.call_of(self._op, plan) for plan in batch]
+        pairs = [(plan, plans.call_of(self._op, plan)) for plan in batch]
+        batch = [plan for plan, call in pairs if not plans.has_many_strings(call)]
+        calls = [call for _, call in pairs if not plans.has_many_strings(call)]
         options = {"reference": self._effort.reference} if self._effort.reference else {}
         outcomes = self._lab.run([wire.asked(call, "eager", **options) for call in calls])
         for plan, call, outcome in zip(batch, calls, outcomes, strict=True):
             self._seen(call, "eager", options, outcome)
             if "error" in outcome.told:
-                self._refused.setdefault(_NUMBERS.sub("", str(outcome.told["words"])), plan)
+                self._refused.setdefault(_NUMBERS.sub("", str(outcome.told["words"])), []).append(plan)
             if outcome.accepted and not outcome.problems:
                 self.accepted.append(plan)
                 for probe, every in NOW_AND_THEN.items():
@@ -129,7 +135,9 @@ class Campaign:
 
     def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
         options = {**options, "steady": self.steady is not False}
+        self._lab.be_patient(PATIENCE * self._limit)  # it takes many calls
         outcome = self._lab.one(wire.asked(call, probe, **options))
+        self._lab.be_patient(self._limit)
         self._seen(call, probe, options, outcome)
         if probe == "repeat" and outcome.accepted:
             self._compare(call, options, outcome)
@@ -211,6 +219,14 @@ class Campaign:
     def _impossible(self) -> list[str]:
         kinds = (("gradient", self._op.gradient), ("compiled", self._op.has_xla_kernel))
         return [probe for probe, possible in kinds if not possible]
+
+    def _refused_often(self) -> None:
+        """What is allocated before an input is refused may stay behind."""
+        for refused in list(self._refused.values())[-MOST_REFUSED:]:
+            calls = [plans.call_of(self._op, plan) for plan in refused]
+            heaviest = max((each for each in calls if plans.weight(each) < 1 << 20), key=plans.weight, default=None)
+            if heaviest and not self.is_over:
+                self._probe(heaviest, "leak", refused=True)
 
     def _with_many_elements(self) -> None:
         """Threads, of others and of the op's own, meet in large tensors."""

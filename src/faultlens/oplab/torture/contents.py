@@ -14,7 +14,21 @@ _INTEGERS = {f"{sign}int{bits}": (bits, not sign) for bits in (8, 16, 32, 64) fo
 _INTEGERS |= {"qint8": (8, True), "quint8": (8, False), "qint16": (16, True), "quint16": (16, False)}
 _INTEGERS |= {"qint32": (32, True)}
 _LARGEST = {"float16": 65504.0, "bfloat16": 3e38, "float32": 3e38, "float64": 1e308}
-_STRINGS = (b"a" * 40, b"", b"12", b"\xff\xfe\x80", b"abc def", b"-1", b"1e999", b"a", b"0", b"\0\0")
+_STRINGS = (
+    b"a" * 40,
+    b"",
+    b"12",
+    b"\xff\xfe\x80",
+    b"abc def",
+    b"-1",
+    b"1e999",
+    b"0:9999999999",
+    b"a",
+    b"0",
+    b"\0\0",
+    b"1,2",
+    b"3-1",
+)
 _LONG = b"x" * 20_000
 
 # Names of contents; besides these, ("last", value): ones, and this value as the last.
@@ -59,7 +73,13 @@ def _values(dtype: str, content: str) -> tuple[Value, ...]:
 
 def _strings(content: str) -> tuple[Value, ...]:
     known: dict[str, tuple[Value, ...]] = {"zeros": (b"",), "ones": (b"12",), "largest": (_LONG,), "tiny": (b"a",)}
-    known |= {"negative": (b"-1",), "special": (b"\xff\xfe\x80",), "smallest": (b"\0",), "minus two": (b"abc def",)}
+    known |= {
+        "negative": (b"-1",),
+        "special": (b"\xff\xfe\x80",),
+        "smallest": (b"0:1", b"0:9999999999"),
+        "minus two": (b"1,2", b"7,8,9"),
+    }
+    known |= {"alternating": (_LONG, b"", b"12")}
     return known.get(content, _STRINGS)
 
 
@@ -117,7 +137,7 @@ def settings_of(kind: str, allowed: Sequence[Any] | None, minimum: int | None) -
     if allowed is not None:
         return tuple(allowed)
     known: dict[str, tuple[Any, ...]] = {
-        "int": (1, 2, 0, -1, 3, 7, 16, 100, 1 << 16, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63)),
+        "int": (4, 1, 2, 0, -1, 3, 7, 16, 100, 1 << 16, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63)),
         "float": (1.0, 0.0, 0.5, -1.0, 2.0, 1e-38, 3e38, float("inf"), float("-inf"), float("nan")),
         "bool": (True, False),
         "string": ("", "a", "12", "x" * 5000, "a,b", "/", "SAME"),

@@ -15,7 +15,8 @@ calls, comparing = sys.modules["faultlens_calls"], sys.modules["faultlens_compar
 forms = sys.modules["faultlens_forms"]
 
 THREADS = 8
-SECONDS, MOST_ROUNDS = 0.5, 60  # for all threads together
+SECONDS, MOST_ROUNDS = 0.6, 200
+SLOW = 0.5  # seconds of a call that each thread makes once
 
 Run = tuple[Any, Callable[[], list[Any]]]
 
@@ -27,11 +28,9 @@ def threads(call: Any) -> dict[str, Any]:
     start = time.monotonic()
     alone = [each.results() for each in everyone]
     seconds = (time.monotonic() - start) / len(everyone)
-    again = [each.results() for each in everyone]
-    steady = all(map(comparing.same_bits, alone, again))
-    rounds = min(int(SECONDS / (THREADS * max(seconds, 1e-6))) + 1, MOST_ROUNDS)
-    if not steady or seconds > 1.0:
-        rounds = 1
+    again = [each.results() for each in reversed(everyone)]
+    steady = bool(call.asked.get("steady")) and all(map(comparing.same_bits, alone, reversed(again)))
+    rounds = MOST_ROUNDS if seconds < SLOW else 1
     for each in everyone:
         each.asked["steady"] = steady
     problems = together([(each, each) for each in everyone], alone, rounds)
@@ -55,6 +54,7 @@ def dtypes(call: Any) -> list[Any]:
 def together(runs: list[Run], alone: list[list[Any]], rounds: int) -> list[list[str]]:
     problems: list[list[str]] = []
     start = threading.Barrier(THREADS)
+    deadline = time.monotonic() + SECONDS
 
     def work(number: int) -> None:
         start.wait(30)
@@ -67,7 +67,7 @@ def together(runs: list[Run], alone: list[list[Any]], rounds: int) -> list[list[
                 if not isinstance(error, tf.errors.ResourceExhaustedError) and not forms.MISSING.search(str(error)):
                     problems.append(["threads-differ", f"{type(error).__name__} in threads only: {calls.words(error)}"])
                 return
-            if problems:
+            if problems or time.monotonic() > deadline:
                 return
             problems.extend(
                 ["threads-differ", words] for _, words in call.differs(alone[which], got, f"from {THREADS} threads")

@@ -72,6 +72,7 @@ class Lab:
         self, library: Path, python: str, limits: Limits, fenced: bool = True, tick: Callable[[], None] = lambda: None
     ) -> None:
         self._data = os.memfd_create("faultlens-inputs", os.MFD_CLOEXEC)
+        self.limits = limits
         self._sandbox = _OpSandbox(library, python, limits, fenced, self._data, tick)
         self._history: list[bytes] = []
         try:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from faultlens.oplab.torture.contents import NASTY, PLAIN, Content, array_of, index_like, is_integer, settings_of
 from faultlens.oplab.torture.tested import Bounds, OpUnderTest
-from faultlens.remedy.arrays import DTYPES
+from faultlens.remedy.arrays import DTYPES, Array
 from faultlens.remedy.op_call import Argument, Call, Setting
 from faultlens.remedy.op_definition import Input
 
@@ -22,6 +22,7 @@ SIDE = 4  # of the first tensors: equal sizes fit where sizes must be equal
 SIZES = (0, 1, 2, 3, 5, 7, 16, 17, 64)
 HUGE = 1 << 40
 MOST_ELEMENTS = 1 << 22
+MOST_STRINGS = 100_000
 SHAPES: tuple[Shape, ...] = (
     *((), (0,), (1,), (3,), (16,), (17,), (64,), (1, 1), (2, 3), (3, 2), (4, 16), (0, 3), (3, 0), (2, 3, 4)),
     *((1, 0, 2), (2, 2, 2, 2), (1, 2, 1, 2, 1), (1,) * 6, (2, 1) * 3 + (2,), (1,) * 8, (2,) * 8, (0,) * 8),
@@ -279,6 +280,21 @@ def _one_replaced(shape: Shape, size: int, target: int, at: int) -> Shape:
     """Only the first, or the last, of equal sizes: the others would multiply it."""
     places = [axis for axis, each in enumerate(shape) if each == size]
     return tuple(target if places and axis == places[at] else each for axis, each in enumerate(shape))
+
+
+def weight(call: Call) -> int:
+    """Bytes that its tensors take, about."""
+    return sum(array.size * (len(_first(array)) if array.dtype == "string" else 4) for array in call.arrays())
+
+
+def _first(array: Array) -> bytes:
+    value = array.values[0] if array.values else array.fill
+    return value if isinstance(value, bytes) else b""
+
+
+def has_many_strings(call: Call) -> bool:
+    """Python makes them one by one."""
+    return any(array.dtype == "string" and array.size > MOST_STRINGS for array in call.arrays())
 
 
 def is_affordable(plan: Plan) -> bool:

@@ -23,9 +23,10 @@ def array_of(spec: dict[str, Any]) -> Any:
     dtype, shape = spec["dtype"], tuple(spec["shape"])
     try:
         if dtype == "string":
-            values = [each.encode("latin-1") for each in spec["values"] or [spec["fill"]] * int(np.prod(shape))]
-            array = np.empty(len(values), object)
-            array[:] = values
+            if spec["values"] is None:
+                return np.full(shape, spec["fill"].encode("latin-1"), object)
+            array = np.empty(len(spec["values"]), object)
+            array[:] = [each.encode("latin-1") for each in spec["values"]]
             return array.reshape(shape)
         kind = tf.as_dtype(VIA.get(dtype, dtype)).as_numpy_dtype
         if spec["values"] is not None:

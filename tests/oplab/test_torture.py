@@ -1,0 +1,105 @@
+"""`faultlens op test` on real ops: what they do wrong is found, and those that harm others harm nobody."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faultlens.oplab.building import build, target_of
+from faultlens.oplab.torture import plans, wire
+from faultlens.oplab.torture.campaign import Campaign, Effort
+from faultlens.oplab.torture.lab import Lab, Limits, Outcome
+from faultlens.oplab.torture.minimising import Minimiser, proven
+from faultlens.oplab.torture.suspects import suspects_of
+from faultlens.oplab.torture.verdicts import finding_of
+
+SOURCE = Path(__file__).parent / "citizens" / "citizens.cc"
+LIMITS = Limits(seconds=3.0, memory=512 << 20)
+MUST_STAY = Path("/tmp/faultlens-citizens-must-stay")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("citizens") / "citizens.so"
+    build([SOURCE], path, target_of(sys.executable), ["-g1", "-O1", "-w"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def lab(library: Path) -> Iterator[Lab]:
+    with Lab(library, sys.executable, LIMITS) as lab:
+        yield lab
+
+
+def called(lab: Lab, name: str, library: Path) -> tuple[list[str], Outcome]:
+    op = next(op for op in lab.ops if op.name == name)
+    call = plans.call_of(op, plans.plainest(op))
+    outcome = lab.one(wire.asked(call, "eager"))
+    return [each.rule for each in suspects_of(call, "eager", {}, outcome, library)], outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("KillsItsParent", "signals-others"),
+        ("KillsItsGroup", "signals-others"),
+        ("KillsEveryone", "signals-others"),
+        ("Leaves", "exits"),
+        ("ClosesEverything", "closes-descriptors"),
+        ("Hogs", "memory"),
+        ("LocksTwice", "hang"),
+    ],
+)
+def test_ops_that_harm_others_are_told_and_the_lab_goes_on(lab: Lab, library: Path, name: str, rule: str) -> None:
+    rules, _ = called(lab, name, library)
+    assert rules == [rule]
+    assert called(lab, "Counts", library)[1].accepted
+
+
+def test_noise_and_wandering_harm_nobody(lab: Lab, library: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    MUST_STAY.touch()
+    try:
+        for name in ("Chatters", "Wanders", "Chatters"):
+            assert called(lab, name, library)[1].accepted
+        lab.fresh()  # with the process ends what it had forked
+        assert MUST_STAY.exists()
+    finally:
+        MUST_STAY.unlink()
+    assert capfd.readouterr() == ("", "")
+
+
+def tried(lab: Lab, library: Path, name: str, inputs: int) -> Campaign:
+    op = next(op for op in lab.ops if op.name == name)
+    campaign = Campaign(op, lab, library, Effort(seconds=60.0, inputs=inputs), lambda _: None)
+    campaign.run()
+    return campaign
+
+
+def test_what_is_forgotten_and_kept_is_found(lab: Lab, library: Path) -> None:
+    campaign = tried(lab, library, "Forgets", 60)
+    assert {"uninitialised-output", "shape-disagrees", "leak"} <= {each.rule for each in campaign.suspects.values()}
+
+
+def test_an_op_with_a_state_is_fine(lab: Lab, library: Path) -> None:
+    assert not tried(lab, library, "Counts", 30).suspects
+
+
+def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
+    lab: Lab, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path))
+    campaign = tried(lab, library, "Picks", 400)
+    suspect = next(each for each in campaign.suspects.values() if each.rule == "crash" and "Picks" in each.words)
+    found = Minimiser(lab, library, LIMITS).smallest(suspect)
+    assert sum(array.size for array in found.suspect.call.arrays()) <= 4
+    proof = proven(found, sys.executable, library, LIMITS, fenced=True)
+    assert proof is not None and proof.crash is not None
+    finding = finding_of(found, proof, library)
+    assert finding.severity == "error" and finding.code == "OP301"
+    assert finding.span is not None and os.path.basename(finding.span.path) == SOURCE.name
+    assert "from.data()[places" in finding.span.text
+    assert finding.report and list(tmp_path.rglob(f"*{finding.report}*"))
