@@ -25,6 +25,7 @@ import decode
 import diagnosis
 import forecast
 import forecast_rule
+import hunt
 import images
 import kernels
 import leaks
@@ -32,6 +33,7 @@ import losses
 import machine
 import needs
 import op_lab
+import op_test
 import output
 import petabyte
 import records
@@ -58,6 +60,7 @@ BENCHMARKS = {
     "core": core_file.run,
     "supervisor": supervisor.run,
     "watch": watch.run,
+    "hunt": hunt.run,
     "leaks": leaks.run,
     "diagnosis": diagnosis.run,
     "kernels": kernels.run,
@@ -76,6 +79,7 @@ BENCHMARKS = {
     "forecast": forecast.run,
     "forecast-rule": forecast_rule.run,
     "op-lab": op_lab.run,
+    "op-test": op_test.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
