@@ -136,13 +136,14 @@ class Sandbox:
     def _watch(self, link: Link, size: int) -> End | None:
         words, wishes = link.board.words, self._wishes
         at, since = words[layout.AT], time.monotonic()
-        next_look, resident = since + FAMILY_POLL_S, 0
+        next_look, resident, looked_at = since + FAMILY_POLL_S, 0, False
         while words[layout.DONE] != words[layout.BATCH]:
             if (status := self._status(link)) is not None:
                 return self._ended(status, resident)
             now = time.monotonic()
-            if words[layout.AT] != at:
-                at, since = words[layout.AT], now
+            if words[layout.AT] != at or (self._told is not None and not looked_at):
+                at, since = words[layout.AT], now  # what the look at its death took does not count
+                looked_at = self._told is not None
             elif now - since > wishes.seconds:
                 return self._endless(link)
             if now > next_look:
