@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from faultlens.clues.frames import short_function
 from faultlens.crash import Crash, Frame
 from faultlens.oplab.torture.lab import Outcome
-from faultlens.remedy.arrays import Array
 from faultlens.remedy.op_call import Call
 from faultlens.remedy.signature import signature_of
 
@@ -124,11 +123,3 @@ def lacks_memory(crash: Crash | None) -> bool:
 def wants_alignment(crash: Crash | None) -> bool:
     """TensorFlow itself refuses such memory."""
     return crash is not None and ALIGNMENT in (crash.output.stderr or "")
-
-
-def largest(call: Call) -> int:
-    return max((math.prod(array.shape) for array in call.arrays()), default=0)
-
-
-def is_empty(array: Array) -> bool:
-    return math.prod(array.shape) == 0

@@ -145,6 +145,8 @@ def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
         left.append(f"XLA, no kernel of {op.name} for it")
     if not op.gradient:
         left.append(f"the gradient of {op.name}, none is registered by the library")
+    if failed := next((each for each in campaign.suspects.values() if each.rule == "reference-failed"), None):
+        left.append(f"the results of {op.name} for some inputs: {failed.words}")
     if not campaign.accepted:
         left.append(f"what {op.name} does with inputs that it accepts: it refused or died of all that were tried")
     return left

@@ -38,10 +38,17 @@ _FORMS = {
 }
 
 
-def severity_of(suspect: Suspect) -> Severity:
+def severity_of(suspect: Suspect, proof: Proof | None = None, again: bool = True) -> Severity:
     usual = RULES[suspect.rule].severity
     death = suspect.outcome.death
-    if death is None or is_modest(suspect.call):
+    if death is None:
+        return usual
+    unproven = proof is not None and proof.crash is None
+    if suspect.rule == "hang" and unproven:
+        return "note" if death.busy else "warning"  # a slow machine looks the same
+    if suspect.rule in ("crash", "memory") and not again:
+        return "warning"  # it happened, once
+    if is_modest(suspect.call):
         return usual
     if suspect.rule == "memory" or (suspect.rule == "hang" and death.busy):
         return "note"  # so much was asked for
@@ -56,7 +63,7 @@ def finding_of(found: Smallest, proof: Proof | None, library: Path) -> OpFinding
     return OpFinding(
         code=rule.code,
         rule=suspect.rule,
-        severity=severity_of(suspect),
+        severity=severity_of(suspect, proof, found.again),
         title=one_line(rule.title.format(op=suspect.call.op, words=_words(suspect)), 400),
         span=_span(frame.file, frame.line) if frame and frame.file and frame.line else None,
         op=suspect.call.op,
