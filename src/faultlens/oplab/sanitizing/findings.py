@@ -36,16 +36,17 @@ class Op:
 def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFinding | None:
     """None: no line of the op has to do with it."""
     stacks = [reported.frames, *(other.frames for other in reported.others)]
-    place = next((frame for stack in stacks for frame in stack if op.owns(frame)), None)
+    own = [frame for stack in stacks for frame in stack if op.owns(frame)]
+    place = _again(own) if reported.rule == "stack-exhausted" else next(iter(own), None)
     if place is None or not _is_believed(reported, op):
         return None
     rule = RULES[reported.rule]
     span = span_of(place)
     related = []
     for other in reported.others:
-        own = next((frame for frame in other.frames if op.owns(frame)), None)
-        if own and (own.file, own.line) != (place.file, place.line):
-            related.append(Related(other.says, span_of(own)))
+        beside = next((frame for frame in other.frames if op.owns(frame)), None)
+        if beside and (beside.file, beside.line) != (place.file, place.line):
+            related.append(Related(other.says, span_of(beside)))
     weak = reported.weak or (reported.rule == "undefined-behaviour" and not op.owns(reported.frames[0]))
     return OpFinding(
         code=rule.code,
@@ -59,6 +60,13 @@ def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFi
         fixes=(Fix(rule.fix),) if rule.fix else (),
         called_from=called_from,
     )
+
+
+def _again(own: Sequence[Frame]) -> Frame | None:
+    """Where a function calls itself: the stack ends at the beginning of one more call."""
+    functions = [frame.function for frame in own]
+    repeated = (frame for place, frame in enumerate(own) if frame.function in functions[:place])
+    return next(repeated, own[0] if own else None)
 
 
 def _is_believed(reported: Reported, op: Op) -> bool:

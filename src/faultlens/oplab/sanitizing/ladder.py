@@ -120,19 +120,20 @@ class _Ladder:
         folder.mkdir()
         label, log = " + ".join(names), folder / "log"
         began = time.monotonic()
-        built = self._build(names, folder) if names[0] not in ("malloc", "fence", "gwp-asan") else None
+        # Cheap rungs run the program's own library, if it was named; else a plain build, for its lines.
+        built = self._build(names, folder) if RUNGS[names[0]].needs_source or not self.subject.library else None
         built_in = time.monotonic() - began
         loaded = built or self.subject.library
-        own = self._guest(names, folder, log, built) if built or "outputs" in names else {}
-        setting = passes.setting(names, self.tools, own, log, os.environ)
-        command = [*setting.before, *(self.command or self._exercise(loaded, folder))]
+        guest = self._guest(names, folder, log, built) if built or "outputs" in names else {}
+        setting = passes.setting(names, self.tools, log)
+        command = [*setting.before, *(self.command or self._exercise(loaded))]
         self.wishes.tell(f"running the program ({label})")
         capture = "agent" if setting.agent and launch.agent_problem(command[0]) is None else "status"
         options = Options(capture=capture, timeout=self.wishes.time_limit, hunt=setting.hunt)  # type: ignore[arg-type]
         began = time.monotonic()
-        ended = run(command, setting.variables, log, options)
+        ended = run(command, setting.environment(guest, os.environ), log, options)
         took = time.monotonic() - began
-        if own and not ended.loaded:
+        if guest and not ended.loaded:
             self.skipped.append(f"{label}: the program never loaded {self.subject.name}, so nothing was checked.")
             return
         self.findings += reading.findings_of(ended, self.subject.sources, loaded)
@@ -165,12 +166,8 @@ class _Ladder:
             own["FAULTLENS_OUTPUTS_OF"] = str(sanitized)
         return own
 
-    def _exercise(self, library: Path | None, folder: Path) -> list[str]:
-        assert self.target is not None
-        if library is None:  # built as it would be by hand
-            assert self.recipe is not None
-            library = folder / f"{self.recipe.sources[0].stem}.so"
-            builds.build_checked(self.recipe, library, ())
+    def _exercise(self, library: Path | None) -> list[str]:
+        assert self.target is not None and library is not None
         return [self.target.python, exercise.__file__, str(library)]
 
 

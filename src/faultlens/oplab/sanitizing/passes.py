@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ RUNGS = {
 WITH_SOURCE = ("asan", "ubsan", "outputs")
 WITHOUT_SOURCE = ("malloc", "fence")
 OURS = "LD_PRELOAD"
+ENDED_BY_IT = 86  # the exit code of a program that a sanitizer ends, or that leaks
 _ASAN = {
     "detect_leaks": 1,
     "detect_stack_use_after_return": 1,
@@ -48,7 +49,7 @@ _ASAN = {
     "handle_sigfpe": 2,
     "handle_sigill": 2,
     "handle_abort": 2,
-    "exitcode": 0,
+    "exitcode": ENDED_BY_IT,
 }
 _TSAN = {
     "ignore_noninstrumented_modules": 1,
@@ -60,6 +61,12 @@ _TSAN = {
     "history_size": 7,
     "exitcode": 0,
 }
+_UBSAN = {"print_stacktrace": 1}
+_GWP_ASAN = {"Enabled": 1, "SampleRate": 50, "MaxSimultaneousAllocations": 4096}
+_VALGRIND = (
+    "-q", "--xml=yes", "--error-limit=no", "--child-silent-after-fork=yes", "--num-callers=30", "--leak-check=full",
+    "--errors-for-leak-kinds=definite",
+)  # fmt: skip
 # Its pool keeps what is freed, and hands it out again unseen.
 _WITHOUT_POOL = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 
@@ -68,10 +75,18 @@ _WITHOUT_POOL = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 class Setting:
     """How a program is run for one pass."""
 
-    variables: Mapping[str, str]
+    libraries: tuple[Path, ...] = ()  # preloaded
+    variables: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()  # words in front of the command
     hunt: Wish | None = None
-    agent: bool = False  # the sanitizers look at deaths themselves
+    agent: bool = False  # sanitizers look at deaths themselves
+
+    def environment(self, guest: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+        """`guest`: what the library that brings in the sanitized build is to know, itself as LD_PRELOAD."""
+        first, last = guest.get(OURS), present.get(OURS)
+        preloaded = [*([first] if first else []), *map(str, self.libraries), *([last] if last else [])]
+        variables = {**_WITHOUT_POOL, **guest, **self.variables}
+        return {**variables, OURS: ":".join(preloaded)} if preloaded else variables
 
 
 def grouped(rungs: Iterable[str]) -> list[tuple[str, ...]]:
@@ -82,49 +97,29 @@ def grouped(rungs: Iterable[str]) -> list[tuple[str, ...]]:
     return [tuple(names) for names in passes.values()]
 
 
-def setting(
-    names: Sequence[str], found: Mapping[Tool, Path], own: Mapping[str, str], log: Path, environment: Mapping[str, str]
-) -> Setting:
-    """`own`: variables for the guest, with itself under LD_PRELOAD."""
-    if names == ("malloc",):
-        preload = _preload([found[tools.MALLOC_DEBUG]], environment)
-        return Setting({**preload, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", **_WITHOUT_POOL}, agent=True)
-    if names == ("fence",):
-        return Setting(_WITHOUT_POOL, hunt=Wish(tensors=True), agent=True)
-    if names == ("gwp-asan",):
-        watched = {"Enabled": 1, "SampleRate": 50, "MaxSimultaneousAllocations": 4096}
-        options = ":".join(f"GWP_ASAN_{name}={value}" for name, value in watched.items())
-        return Setting(
-            {**_preload([found[tools.SCUDO]], environment), "SCUDO_OPTIONS": options, **_WITHOUT_POOL}, agent=True
-        )
-    guest = Path(own[OURS])
-    variables = {**own, **_WITHOUT_POOL}
-    if names == ("valgrind",):
-        words = [str(found[tools.VALGRIND]), "--xml=yes", f"--xml-file={log}/valgrind.%p", "--error-limit=no", "-q"]
-        words += ["--child-silent-after-fork=yes", "--num-callers=30", "--errors-for-leak-kinds=definite"]
-        variables |= {**_preload([guest], environment), "PYTHONMALLOC": "malloc"}
-        return Setting(variables, (*words, "--leak-check=full"))
-    if names == ("tsan",):
-        variables |= {
-            **_preload([guest, found[tools.TSAN]], environment),
-            "TSAN_OPTIONS": _options(_TSAN, f"{log}/tsan"),
-        }
-        return Setting(variables)
-    libraries = [guest]
-    libraries += [found[tools.ASAN]] if "asan" in names else []
+def setting(names: Sequence[str], found: Mapping[Tool, Path], log: Path) -> Setting:
+    match names[0]:
+        case "malloc":
+            variables = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
+            return Setting((found[tools.MALLOC_DEBUG],), variables, agent=True)
+        case "fence":
+            return Setting(hunt=Wish(tensors=True), agent=True)
+        case "gwp-asan":
+            options = ":".join(f"GWP_ASAN_{name}={value}" for name, value in _GWP_ASAN.items())
+            return Setting((found[tools.SCUDO],), {"SCUDO_OPTIONS": options}, agent=True)
+        case "valgrind":
+            before = (str(found[tools.VALGRIND]), *_VALGRIND, f"--xml-file={log}/valgrind.%p")
+            return Setting(variables={"PYTHONMALLOC": "malloc"}, before=before)
+        case "tsan":
+            return Setting((found[tools.TSAN],), {"TSAN_OPTIONS": _options(_TSAN, f"{log}/tsan")})
+    libraries = [found[tools.ASAN]] if "asan" in names else []
     libraries += [found[tools.UBSAN]] if "ubsan" in names else []
     # Without it the first C++ exception dies: the sanitizer looks for what throws when it begins.
     libraries += [found[tools.STDCXX]] if "asan" in names else []
     # Of the two, AddressSanitizer believes the path in the other one's options.
-    ubsan = {"print_stacktrace": 1}
-    variables |= {"ASAN_OPTIONS": _options(_ASAN, f"{log}/asan"), "UBSAN_OPTIONS": _options(ubsan, f"{log}/asan")}
-    return Setting({**variables, **_preload(libraries, environment)})
+    variables = {"ASAN_OPTIONS": _options(_ASAN, f"{log}/asan"), "UBSAN_OPTIONS": _options(_UBSAN, f"{log}/asan")}
+    return Setting(tuple(libraries), variables)
 
 
 def _options(values: Mapping[str, int], path: str) -> str:
     return ":".join([*(f"{name}={value}" for name, value in values.items()), f"log_path={path}"])
-
-
-def _preload(libraries: Sequence[Path], environment: Mapping[str, str]) -> dict[str, str]:
-    before = environment.get(OURS, "")
-    return {OURS: ":".join([*map(str, libraries), *([before] if before else [])])}

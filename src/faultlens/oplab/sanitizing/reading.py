@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,8 +10,10 @@ from faultlens.crash import Crash
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, Span
+from faultlens.oplab.sanitizing.debug_lines import lines_at, with_lines
 from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, span_of
 from faultlens.oplab.sanitizing.parsers import asan, gwp_asan, outputs, python_lines, tsan, ubsan, valgrind
+from faultlens.oplab.sanitizing.passes import ENDED_BY_IT
 from faultlens.oplab.sanitizing.reports import Frame
 from faultlens.oplab.sanitizing.rules import RULES
 from faultlens.oplab.sanitizing.running import Run
@@ -47,28 +48,12 @@ def _of_process(run: Run, pid: str, op: Op, library: Path | None) -> Iterator[Op
             rule="unwritten-output",
             severity=rule.severity,
             title=unwritten.words,
-            span=_line_at(library, unwritten.address, op),
+            span=next((span_of(frame) for frame in lines_at(library, unwritten.address) if op.owns(frame)), None),
             op=unwritten.op,
             evidence=(Evidence(unwritten.fact, "a pattern in the output's memory"),),
             fixes=(Fix(rule.fix),),
             called_from=lines[number] if number < len(lines) else None,
         )
-
-
-def _line_at(library: Path | None, address: int, op: Op) -> Span | None:
-    """The line of the op that the compiler noted for an address of the library."""
-    if library is None:
-        return None
-    words = ["addr2line", "-e", str(library), "-f", "-C", "-i", hex(address)]
-    try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout.splitlines()
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    for function, place in zip(said[::2], said[1::2], strict=False):
-        file, _, line = place.split(" (")[0].rpartition(":")
-        if line.isdecimal() and op.owns(frame := Frame(function, file, int(line))):
-            return span_of(frame)
-    return None
 
 
 # ------------------------------------------------------------------------------------------------ its death
@@ -80,7 +65,8 @@ def ending_of(crash: Crash) -> str:
         return "the program did not end, and was stopped"
     if outcome.kind == "signal":
         return f"the program died by {outcome.signal}"
-    return "the program ended" + (f" with exit code {outcome.exit_code}" if outcome.exit_code else "")
+    told = outcome.exit_code and outcome.exit_code != ENDED_BY_IT
+    return "the program ended" + (f" with exit code {outcome.exit_code}" if told else "")
 
 
 def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
@@ -88,14 +74,15 @@ def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
     fenced = crash.hunt is not None and crash.hunt.block is not None
     if not fenced and (crash.outcome.kind not in ("signal", "hang") or explained):
         return
-    for reported in gwp_asan.parse(crash.output.stderr or ""):
-        if finding := finding_of(reported, op, None):
-            yield finding
-            return
     from faultlens.reporting import make_report
 
     report = make_report(crash)
     best = report.diagnoses[0] if report.diagnoses else None
+    called_from = (best.called_from or best.location) if best else None
+    for reported in gwp_asan.parse(crash.output.stderr or ""):
+        if finding := finding_of(with_lines(reported), op, called_from):
+            yield finding
+            return
     rule = "heap-damage" if best and _HEAP.search(best.cause) else "died"
     yield OpFinding(
         code=RULES[rule].code,
@@ -106,7 +93,7 @@ def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
         op=(best.op or "") if best else "",
         evidence=best.evidence if best else (),
         fixes=(*((Fix(RULES[rule].fix),) if RULES[rule].fix else ()), *(best.fixes if best else ())),
-        called_from=(best.called_from or best.location) if best else None,
+        called_from=called_from,
         report=_kept(report),
     )
 

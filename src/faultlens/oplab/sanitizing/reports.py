@@ -13,6 +13,8 @@ class Frame(NamedTuple):
     file: str = ""  # empty: the compiler left no line numbers
     line: int = 0
     column: int = 0
+    module: str = ""  # where only the place in a library is known
+    offset: int = 0
 
 
 class Stack(NamedTuple):

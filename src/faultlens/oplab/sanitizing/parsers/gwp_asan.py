@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from faultlens.oplab.sanitizing.reports import Reported, Stack, stacks_of
+from faultlens.oplab.sanitizing.reports import Frame, Reported, Stack, stacks_of
 
 TOOL = "GWP-ASan"
 _BEGIN = "*** GWP-ASan detected a memory error ***"
@@ -19,7 +19,8 @@ _RULES = {
     "Buffer Overflow": "heap-overflow",
     "Buffer Underflow": "heap-overflow",
 }
-_PLACE = re.compile(r" \((.*?)\) by thread")
+_FRAME = re.compile(r"^(?P<module>/.*)\((?P<symbol>[^()+]*)\+0x(?P<offset>[0-9a-f]+)\) \[0x[0-9a-f]+\]$")
+_PLACE = re.compile(r" \((.*?)(?: at 0x[0-9a-f]+)?\) by thread")
 
 
 def parse(text: str) -> Iterator[Reported]:
@@ -30,12 +31,20 @@ def parse(text: str) -> Iterator[Reported]:
     if head is None:
         return
     found, line = head
-    stacks = list(stacks_of(lines))
+    stacks = [(heading, tuple(map(_placed, frames))) for heading, frames in stacks_of(lines)]
     others = [Stack(says, frames) for heading, frames in stacks[1:] if (says := _says(heading))]
     place = _PLACE.search(line)
     words = found[1].lower() + (f": {place[1].strip()}" if place and place[1].strip() else "")
     frames = stacks[0][1] if stacks else ()
-    yield Reported(_RULES[found[1]], words, TOOL, frames, tuple(others), (line.strip(),))
+    yield Reported(_RULES[found[1]], words, TOOL, frames, tuple(others), (found[1],))
+
+
+def _placed(frame: Frame) -> Frame:
+    """ "/src/op.so(_ZN2Op7ComputeEv+0x85) [0x7f…]": no line, but a place in a library."""
+    found = _FRAME.match(frame.function)
+    if not found:
+        return frame
+    return Frame(found["symbol"], module=found["module"], offset=int(found["offset"], 16))
 
 
 def _says(heading: str) -> str:
