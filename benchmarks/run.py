@@ -33,6 +33,7 @@ import losses
 import machine
 import needs
 import op_lab
+import op_sanitize
 import op_test
 import output
 import petabyte
@@ -80,6 +81,7 @@ BENCHMARKS = {
     "forecast-rule": forecast_rule.run,
     "op-lab": op_lab.run,
     "op-test": op_test.run,
+    "op-sanitize": op_sanitize.run,
 }
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 RESULTS = HERE / "results.json"
