@@ -31,6 +31,7 @@ VERBS = ("check", "test", "sanitize")
 BUG, TWIN, REAL = "bug.cc", "fixed.cc", "op.cc"
 TOLERANCE = 2  # lines
 SECONDS = 30  # of `op test`
+RUNGS = ("--asan", "--ubsan", "--outputs", "--tsan", "--time-limit", "120")
 PATIENCE_S = 900
 TITLE = "Planted mistakes in custom ops"
 TEXT = """\
@@ -148,7 +149,7 @@ class Measuring:
                 program = report.with_suffix(".py")
                 calls = {name: subject.about.get(name, "") for name in ("valid", "call")}
                 program.write_text(PROGRAM.format(library=str(library), **calls))
-                self._faultlens(*words, str(source), "--", self._python, str(program))
+                self._faultlens(*words, *RUNGS, str(source), str(library), "--", self._python, str(program))
         return json.loads(report.read_text())
 
     def _faultlens(self, *words: str) -> None:
