@@ -97,6 +97,12 @@ class CpuFeatures(Check):
             cpu = Cpu(model, frozenset(patient.machine.cpu_flags), "/proc/cpuinfo")
         return self.judge(cpu, tuple(packages(patient)), patient.interpreter.executable)
 
+    def examine_named(self, patient: Patient) -> Examination:
+        """The custom ops that were named, on this CPU."""
+        model = patient.machine.cpu_model or "this CPU"
+        cpu = Cpu(model, frozenset(patient.machine.cpu_flags), "/proc/cpuinfo")
+        return self.judge(cpu, tuple(named_ops(patient)), patient.interpreter.executable)
+
     def judge(self, cpu: Cpu, packages: Sequence[Package], python: str) -> Examination:
         able = [package for package in packages if package.needs <= cpu.flags]
         found = [self._finding(cpu, package, python) for package in packages if package not in able]
@@ -164,6 +170,10 @@ def packages(patient: Patient) -> Iterator[Package]:
             libraries = [library._replace(later=_read_all(library.path)) for library in libraries]
         folder = next(patient.packages_named("numpy"), None) if name == "numpy" else None
         yield Package(name, tuple(libraries), own, numpy_baseline(folder) if folder else None)
+    yield from named_ops(patient)
+
+
+def named_ops(patient: Patient) -> Iterator[Package]:
     for library in _read(patient.wishes.ops, deep=True):
         yield Package(library.path.name, (library._replace(later=_read_all(library.path)),))
 

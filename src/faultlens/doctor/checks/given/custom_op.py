@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from faultlens.capture.symbols import demangle
@@ -68,7 +68,13 @@ class CustomOp(Check):
             if not path.is_file():
                 what = f"{path} is not a file" if path.exists() else f"There is no file {path}"
                 raise FaultlensError(f"{what}.", "--op takes the library of a custom op.")
-        installed = _installed(patient)
+        return self._examine(patient, _installed(patient))
+
+    def examine_named(self, patient: Patient) -> Examination:
+        """The libraries that were named, and no others."""
+        return self._examine(patient, {})
+
+    def _examine(self, patient: Patient, installed: Mapping[str, Sequence[Path]]) -> Examination:
         if not patient.wishes.ops and not installed:
             return self.skipped("none given (--op)")
         if patient.tensorflow is None:
