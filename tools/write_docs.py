@@ -1,4 +1,4 @@
-"""Writes docs/causes.md, a page for each cause, and docs/doctor.md, from the catalogues themselves.
+"""Writes docs/causes.md, a page for each cause, docs/doctor.md and docs/op-rules.md, from the catalogues themselves.
 
 python tools/write_docs.py"""
 
@@ -11,6 +11,8 @@ from faultlens.causes import by_family, catalogue, family_title
 from faultlens.causes.base import Cause
 from faultlens.doctor import checks
 from faultlens.doctor.check import Check
+from faultlens.oplab.reading import rules
+from faultlens.oplab.reading.library import PAGES as PAGES_OF_LIBRARIES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = DOCS / "causes"
@@ -29,6 +31,24 @@ or loaded. This page is written by `tools/write_docs.py` from `src/faultlens/doc
 
 An error is proved by a fact: it will fail or crash. A warning names the condition under which it will.
 """
+RULES = """\
+# What `faultlens op check` finds
+
+Each rule has a stable code; `faultlens op check --explain CODE` shows its text. This page is written by
+`tools/write_docs.py` from `src/faultlens/oplab/reading/rules/`: change it there.
+
+The source is read with a C++ parser (tree-sitter): nothing is built or run. The macros of the file are replaced, each
+kernel is followed from its constructor through `Compute` along its paths, and so are the functions of the same source
+that it calls. A check counts as soon as it speaks of the thing that is used later: what is reported here is meant to be
+right, and what is not reported may still be wrong. `faultlens op test` and `faultlens op sanitize` look for that.
+
+An error crashes, damages memory or gives wrong results for inputs that the registration allows. A warning does so
+under the conditions that it names. A comment `// faultlens: allow OP104 why` on the line or above it turns a finding
+into a note.
+
+| code | name | in short |
+|---|---|---|
+"""
 TABLE = "| code | cause | in short |\n|---|---|---|"
 
 
@@ -36,7 +56,7 @@ def pages() -> dict[Path, str]:
     """Every file there must be, and its text."""
     causes = {PAGES / f"{cause.slug}.md": _page(cause) for cause in catalogue()}
     doctor = "\n".join([CHECKS, *map(_check, checks.catalogue())])
-    return {DOCS / "causes.md": _overview(), DOCS / "doctor.md": doctor, **causes}
+    return {DOCS / "causes.md": _overview(), DOCS / "doctor.md": doctor, DOCS / "op-rules.md": _rules(), **causes}
 
 
 def outdated() -> list[Path]:
@@ -60,6 +80,18 @@ def _rows(causes: Iterable[Cause]) -> str:
 def _page(cause: Cause) -> str:
     title = f"# {cause.code} {cause.slug}"
     return "\n\n".join((title, _sentence(cause), cause.explanation.strip(), "[All causes](../causes.md)\n"))
+
+
+def _rules() -> str:
+    pages = (*rules.catalogue(), *PAGES_OF_LIBRARIES)
+    rows = "\n".join(
+        f"| {page.code} | [{page.slug}](#{page.code.lower()}-{page.slug}) | {page.headline} |" for page in pages
+    )
+    texts = (
+        f"## {page.code} {page.slug}\n\n{page.headline.capitalize()} ({page.severity}).\n\n{page.explanation}\n"
+        for page in pages
+    )
+    return RULES + rows + "\n\n" + "\n".join(texts)
 
 
 def _check(check: Check) -> str:

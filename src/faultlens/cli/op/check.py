@@ -1,17 +1,85 @@
-"""`faultlens op check`."""
+"""`faultlens op check`: what is wrong with ops, told from their source or library."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from faultlens.cli import output
 from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.report.op_sarif import RulePage
+
+# Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+DESCRIPTION = """\
+Read the source of custom ops, or a library of them, and say what will crash: each finding with its code, its line and
+what to write instead. Nothing is built or run. PATH is a source, a library, or a folder of sources.
+
+  faultlens op check my_op.cc                    the source
+  faultlens op check build/_my_op.so             whether TensorFlow and this CPU take the library
+  faultlens op check src --sarif findings.sarif  a whole folder, for code review tools
+  faultlens op check --explain OP104             what a code means
+
+A comment `// faultlens: allow OP104 the caller has checked it` on the line or above it silences a finding.
+
+Exit status: 0 nothing wrong, 1 findings, 2 it could not be checked.
+"""
 
 
 def register(verbs: Any) -> None:
-    parser = verbs.add_parser("check")
+    parser = verbs.add_parser(
+        "check",
+        help="read the source or library of ops and say what will crash",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="sources, libraries, or folders of sources")
+    parser.add_argument("--explain", metavar="CODE", help="what a code means, and how it is written right")
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment whose TensorFlow counts")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show notes as well")
+    parser.add_argument("--json", metavar="PATH", help="write what was found as JSON; - is standard output")
+    parser.add_argument("--sarif", metavar="PATH", help="write it as SARIF 2.1.0, for code review tools")
     parser.set_defaults(handler=handle)
 
 
-def handle(_: argparse.Namespace) -> int:
-    raise FaultlensError("Not written yet.")
+def handle(arguments: argparse.Namespace) -> int:
+    if arguments.explain is not None:
+        return _explain(arguments.explain)
+    if not arguments.paths:
+        raise FaultlensError("Nothing to check.", "Name a source, a library, or a folder of sources.")
+    from faultlens.cli.op import status_of
+    from faultlens.oplab.reading.examine import examine
+    from faultlens.report import op_findings
+
+    found = examine([Path(path) for path in arguments.paths], arguments.python)
+    if arguments.sarif:
+        from faultlens.report import op_sarif
+
+        output.write_bytes(op_sarif.document(found, _pages()), arguments.sarif)
+    output.present(found, arguments, op_findings.render)
+    return status_of(found)
+
+
+def _pages() -> Sequence[RulePage]:
+    from faultlens.oplab.reading.library import PAGES
+    from faultlens.oplab.reading.rules import catalogue
+
+    return (*catalogue(), *PAGES)
+
+
+def _explain(name: str) -> int:
+    from faultlens.safe_text import one_line
+
+    wanted = name.strip().lower()
+    page = next((page for page in _pages() if wanted in (page.code.lower(), page.slug)), None)
+    if page is None:
+        codes = ", ".join(page.code for page in _pages())
+        raise FaultlensError(f"There is no code {one_line(name, 40)}.", f"There are {codes}.")
+    print(f"{page.code} {page.slug} ({page.severity}): {page.headline}\n\n{page.explanation}")
+    sys.stdout.flush()
+    return 0

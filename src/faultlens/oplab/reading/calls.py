@@ -1,0 +1,307 @@
+"""What a call does: functions of the same source are followed, those of TensorFlow and C++ known, others not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from faultlens.oplab.reading import context_calls, standard_calls, tensor_calls
+from faultlens.oplab.reading.declarations import escape, made
+from faultlens.oplab.reading.expressions import cast, element, evaluate, mark_written, outlives, use
+from faultlens.oplab.reading.functions import Function
+from faultlens.oplab.reading.known import Call, given_values
+from faultlens.oplab.reading.state import ALL, State
+from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, ZERO, Symbol, buffer_of, is_tensor
+from faultlens.oplab.reading.syntax import Node, arguments, name_of, template_arguments
+from faultlens.oplab.reading.types import is_plain
+
+if TYPE_CHECKING:
+    from faultlens.oplab.reading.walk import Walker
+
+DEEPEST = 5
+_CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast")
+_PARALLEL = re.compile(r"shard|parallel|schedule|thread|async|enqueue|submit|concurrently|launch", re.IGNORECASE)
+_TAKES = re.compile(
+    r"own|take|reset|adopt|release|push|insert|emplace|make|add|set|register|unref|delete|free|clean", re.I
+)
+_ERRORS = re.compile(
+    r"(?:^|::)errors::\w+|(?:^|::)\w+Error$|^(?:InvalidArgument|OutOfRange|Internal|NotFound|Unimplemented|Unknown|DataLoss"
+    r"|FailedPrecondition|ResourceExhausted|Aborted|AlreadyExists|PermissionDenied|Unavailable|DeadlineExceeded|Cancelled)$"
+)
+_CHANGES = ("push_back", "emplace_back", "insert", "emplace", "clear", "resize", "erase", "pop_back", "assign",
+            "append", "try_emplace", "insert_or_assign", "push", "pop", "pop_front", "push_front", "reserve", "swap",
+            "reset")  # fmt: skip
+
+
+def call(walker: Walker, node: Node, state: State, write: str = "") -> Symbol:
+    function, given = node.get("function"), arguments(node)
+    if function is None:
+        return UNKNOWN
+    name, types = name_of(function), template_arguments(function)
+    if function.kind == "field_expression":
+        object_ = evaluate(walker, function.get("argument"), state)
+        types = template_arguments(function.get("field"))
+        value = _method(walker, Call(node, name, given, types, object_), state, write)
+    elif name in _CASTS and types:
+        value = cast(walker, node, state, name, types[0], evaluate(walker, given[0], state) if given else UNKNOWN)
+    elif function.kind == "identifier" and name in state.variables:
+        value = _callee(walker, node, state.variables[name], given, state, write)
+    elif function.kind in ("call_expression", "subscript_expression", "parenthesized_expression", "lambda_expression"):
+        value = _callee(walker, node, evaluate(walker, function, state), given, state, write)
+    else:
+        value = _named(walker, Call(node, name, given, types, None), function, state)
+    if write:
+        mark_written(state, value)
+    return value
+
+
+# ------------------------------------------------------------------------------------------ by value
+
+
+def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state: State, write: str) -> Symbol:
+    """value(…): an element of a view, a lambda, or an object with operator()."""
+    if callee[0] in ("view", "null"):
+        return element(walker, node, state, callee, given_values(walker, given, state), write)
+    values = given_values(walker, given, state)
+    if callee[0] == "lambda":
+        return _run_lambda(walker, callee, values, state)
+    if callee[0] == "object" and (found := walker.unit.method(str(callee[1]), "operator()")):
+        return _inline(walker, node, found, values, state)
+    if callee[0] == "param" and callee[1] == walker.callback:
+        state.done += 1
+        return UNKNOWN
+    return _unknown(walker, Call(node, "operator()", given, [], callee), values, state)
+
+
+def _run_lambda(walker: Walker, callee: Symbol, values: list[Symbol], state: State) -> Symbol:
+    function = walker.lambdas[callee[1]]
+    if function in [frame.function for frame in walker.frames] or len(walker.frames) > DEEPEST:
+        return UNKNOWN
+    names = [parameter.name for parameter in function.parameters]
+
+    def followed() -> list[tuple[State, Symbol]]:
+        inner = state.copy()
+        for parameter, value in zip(function.parameters, values, strict=False):
+            inner.variables[parameter.name] = value
+            inner.types[parameter.name] = parameter.type
+        for name in names[len(values) :]:
+            inner.variables[name] = ("param", name)
+        return walker.run(function, inner)
+
+    return _taken(walker, walker.once(followed), state, hidden=names)
+
+
+def in_parallel(walker: Walker, node: Node, name: str, callee: Symbol, values: list[Symbol], state: State) -> None:
+    """A lambda that other threads run, maybe several at once."""
+    before = walker.parallel, walker.shared
+    walker.note("parallel", node, state, name=name, on=callee)
+    walker.parallel, walker.shared = walker.lambdas[callee[1]].node, frozenset(state.variables)
+    try:
+        _run_lambda(walker, callee, _range(walker, callee, values), state)
+    finally:
+        walker.parallel, walker.shared = before
+
+
+def _range(walker: Walker, callee: Symbol, values: list[Symbol]) -> list[Symbol]:
+    """Shard(…, total, cost, work(begin, end)): the two stay within 0 and the total."""
+    parameters = walker.lambdas[callee[1]].parameters
+    numbers = [value for value in values if value[0] != "lambda"]
+    total = numbers[2] if len(numbers) >= 4 else numbers[0] if numbers else UNKNOWN
+    place = walker.lambdas[callee[1]].node.start
+    if len(parameters) == 1:
+        return [("loop", parameters[0].name, place, ZERO, total, 1)]
+    return [("loop", parameters[0].name, place, ZERO, total, 1), total] if len(parameters) >= 2 else []
+
+
+# ------------------------------------------------------------------------------------------- methods
+
+
+def _method(walker: Walker, this: Call, state: State, write: str) -> Symbol:
+    object_ = this.object or UNKNOWN
+    if this.name in ("lock", "Lock", "unlock", "Unlock") and not this.given and object_[0] not in ("param", "call"):
+        return standard_calls.lock(walker, this, state)
+    function = this.node.get("function")
+    if function is not None and function.operator == "->":
+        use(walker, this.node, state, object_)
+    if not state.possible:
+        return UNKNOWN
+    for table, fits in _METHODS:
+        if fits(object_) and this.name in table:
+            return table[this.name](walker, this, state)
+    values = this.values(walker, state)
+    if object_ == ("this",) or object_[0] == "object":
+        class_ = str(object_[1]) if object_[0] == "object" else walker.owner.name if walker.owner else ""
+        if found := walker.unit.method(class_, this.name):
+            return _inline(walker, this.node, found, values, state)
+    if this.name in _CHANGES:
+        state.moved(object_)
+    if (this.name in _CHANGES or write) and object_[0] not in ("view", "ptr"):
+        outlives(walker, this.node, state, object_, values[0] if values else UNKNOWN)
+        _captured(walker, this, state)
+    if object_[0] == "view":
+        mark_written(state, object_)
+        return ("expr", object_, *values)
+    return _unknown(walker, this, values, state)
+
+
+def _captured(walker: Walker, this: Call, state: State) -> None:
+    """A container from outside is changed by a lambda that several threads run."""
+    function = this.node.get("function")
+    target = function.get("argument") if function is not None else None
+    if walker.parallel is not None and target is not None and target.text in walker.shared:
+        walker.note("assign", this.node, state, name=target.text, detail="captured", write=True)
+
+
+_METHODS: tuple[tuple[dict[str, Callable[[Walker, Call, State], Symbol]], Callable[[Symbol], bool]], ...] = (
+    (context_calls.METHODS, lambda symbol: symbol == CONTEXT),
+    (tensor_calls.TENSOR, is_tensor),
+    (tensor_calls.SHAPE, lambda symbol: symbol[0] in ("shape", "mkshape")),
+    (tensor_calls.VIEW, lambda symbol: symbol[0] == "view"),
+    (standard_calls.CONTAINER, lambda symbol: symbol[0] == "vec"),
+    (standard_calls.ANY, bool),
+)
+
+
+# ----------------------------------------------------------------------------------------- functions
+
+
+def _named(walker: Walker, this: Call, function: Node, state: State) -> Symbol:
+    text = function.text.replace("tensorflow::", "")
+    handler = context_calls.FUNCTIONS.get(this.name) or standard_calls.FUNCTIONS.get(this.name)
+    if handler is not None:
+        return handler(walker, this, state)
+    values = this.values(walker, state)
+    if _ERRORS.search(text.partition("(")[0]):
+        return ("error",)
+    if this.name in ("OkStatus", "OK") or (this.name == "Status" and not values):
+        return ("okay",)
+    if this.name == "Status" and len(values) > 1:
+        return ("error",)
+    if this.name in ("TensorShape", "Tensor", "vector", "thread"):
+        return made(walker, function.text, values, this.node.start, this.node, state)
+    if function.kind == "template_type" or (
+        walker.unit.class_(this.name) and this.name not in walker.unit.function_names
+    ):
+        return ("object", this.name, *values)
+    if this.name == walker.callback and walker.callback:
+        state.done += 1
+        return UNKNOWN
+    found = _find(walker, this, function, len(values))
+    if found is not None:
+        return _inline(walker, this.node, found, values, state)
+    return _unknown(walker, this, values, state)
+
+
+def _find(walker: Walker, this: Call, function: Node, count: int) -> Function | None:
+    scope = name_of(function.get("scope")) if function.kind == "qualified_identifier" else ""
+    if scope and (found := walker.unit.method(scope, this.name)):
+        return found
+    if walker.owner is not None and not scope and (found := walker.unit.method(walker.owner.name, this.name)):
+        return found
+    return walker.unit.function(this.name, count)
+
+
+def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol], state: State) -> Symbol:
+    """Follows the call; how it may end is chosen by `walker.fork`."""
+    if any(frame.function is function for frame in walker.frames):
+        walker.note("recursion", node, state, name=function.name, by=values)
+        return ("call", function.name, *values)
+    if len(walker.frames) > DEEPEST:
+        return _unknown(walker, Call(node, function.name, [], [], None), values, state)
+    return _taken(walker, walker.once(lambda: _followed(walker, node, function, values, state)), state)
+
+
+def _followed(
+    walker: Walker, node: Node, function: Function, values: list[Symbol], state: State
+) -> list[tuple[State, Symbol]]:
+    inner = state.copy()
+    inner.variables, inner.types, inner.unset = {}, {}, frozenset()
+    addressed = {}
+    for number, parameter in enumerate(function.parameters):
+        value = values[number] if number < len(values) else ("param", parameter.name)
+        if value[0] == "addr":  # the variable of the caller that it writes to
+            addressed[parameter.name] = value[1]
+            value = state.variables.get(value[1], value) if "*" not in parameter.type else value
+        inner.variables[parameter.name] = value
+        inner.types[parameter.name] = parameter.type
+    calls, loops, walker.calls, walker.loops = walker.calls, walker.loops, (*walker.calls, node), 0
+    try:
+        ends = walker.run(function, inner)
+    finally:
+        walker.calls, walker.loops = calls, loops
+    made_: list[tuple[State, Symbol]] = []
+    for end, value in ends:
+        after = end.copy()
+        after.variables = {
+            **state.variables,
+            **{
+                key: each
+                for key, each in end.variables.items()
+                if key in state.variables and key not in inner.types and ("addr", key) in values
+            },
+        }
+        after.types, after.unset, after.locks = dict(state.types), state.unset, state.locks
+        for each in values:
+            if each[0] == "addr" and each[1] in after.variables:
+                after.unset -= {each[1]}
+        made_.append((after, value))
+    return made_
+
+
+def _taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
+    """One of the ways that a call may end becomes what is known."""
+    if not ends:
+        state.possible = False
+        return UNKNOWN
+    end, value = ends[walker.choose(len(ends)) if len(ends) > 1 else 0]
+    outer, types = state.variables, state.types
+    state.__dict__.update(end.copy().__dict__)
+    for name in hidden or ():
+        for now, before in ((state.variables, outer), (state.types, types)):
+            now.pop(name, None)
+            if name in before:
+                now[name] = before[name]  # type: ignore[assignment]
+    return value
+
+
+def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> Symbol:
+    """Nothing is known of it: what it was given may be written, kept or checked."""
+    walker.note("call", this.node, state, on=this.object or UNKNOWN, by=values, name=this.name)
+    for value in values:
+        if value == CONTEXT:
+            state.outputs |= {ALL}
+        elif value[0] == "addr":
+            _set(state, str(value[1]), ("call", this.name, *(each for each in values if each != value)))
+        elif value[0] == "lambda":
+            _given_lambda(walker, this, value, values, state)
+        elif value[0] == "param" and value[1] == walker.callback:
+            state.handed = True
+        elif (held := state.held.get(value)) is not None:
+            if held.state == "freed":
+                walker.note("touch", this.node, state, on=value)
+            if _TAKES.search(this.name) or not is_plain(str(value[-1]) or "float"):
+                escape(state, value)
+        elif buffer_of(value):
+            use(walker, this.node, state, value)
+            mark_written(state, value)
+    if this.object is not None and this.object[0] != "name":
+        return ("call", this.name, this.object, *values)
+    return ("call", this.name, *values)
+
+
+def _given_lambda(walker: Walker, this: Call, value: Symbol, values: list[Symbol], state: State) -> None:
+    if walker.callback and re.search(rf"\b{walker.callback}\b", walker.lambdas[value[1]].node.text):
+        state.handed = True
+    if _PARALLEL.search(this.name) or "workers" in this.node.text:
+        in_parallel(walker, this.node, this.name, value, values, state)
+    else:
+        _run_lambda(walker, value, [], state)
+
+
+def _set(state: State, name: str, value: Symbol) -> None:
+    if name.startswith("this."):
+        state.members[name[5:]] = value
+    else:
+        state.variables[name] = value
+        state.unset -= {name}

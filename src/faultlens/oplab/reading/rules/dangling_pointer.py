@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.functions import Function, declared_type
+from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.symbols import Symbol, is_tensor
+from faultlens.oplab.reading.syntax import Node, name_of
+from faultlens.oplab.reading.unit import Followed
+
+# Functions that return a new string each time.
+_TEMPORARY = re.compile(
+    r"(?:\b(?:StrCat|StrFormat|Printf|to_string|DebugString|ToString|substr|str|StrJoin|AsciiStrToLower|AsciiStrToUpper"
+    r"|SerializeAsString|ShortDebugString|string|JoinPath|Basename)\s*\((?:[^()]|\([^()]*\))*\)|\((?:[^()]|\([^()]*\))*\s\+\s(?:[^()]|\([^()]*\))*\))"
+    r"\s*\.\s*(?:c_str|data)\s*\(\)$"
+)
+_VIEWS = re.compile(r"\b(?:string_view|StringPiece)\b")
+_NEW_STRING = re.compile(
+    r"\b(?:StrCat|StrFormat|Printf|to_string|substr|StrJoin|AsciiStrToLower|AsciiStrToUpper)\s*\(.*\)$|^std::string\(.*\)$|\bstd::string\([^()]*\)\s*\+",
+    re.DOTALL,
+)
+
+
+class DanglingPointer(Rule):
+    """A pointer that outlives what it points to. `StrCat(…).c_str()` points into a string that is gone at the end of
+    the statement. The data of an input or of a temporary tensor is gone when `Compute` returns: kept in a member or a
+    static variable, the next call reads memory that belongs to somebody else by then, mostly without a crash.
+
+    Keep the owner: `std::string text = StrCat(…);`, or a member `Tensor saved_` under a lock."""
+
+    code = "OP115"
+    slug = "dangling-pointer"
+    severity = "error"
+    headline = "a pointer is kept longer than what it points to"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in followed.of("assign"):
+            value = event.by[0] if event.by else ("unknown",)
+            what = _gone(value)
+            if what and event.detail in ("member", "static", "global") and followed.computes:
+                yield self.found(
+                    event,
+                    f"`{event.name}` keeps a pointer to {what}, which is gone when the call returns",
+                    "keep the tensor itself, under a lock",
+                    "mutex_lock lock(mu_);\nsaved_ = ctx->input(0);  // a Tensor shares the buffer and keeps it alive",
+                    followed=followed,
+                )
+        functions = {id(event.place.function): event.place.function for event in followed.events}
+        functions[id(followed.function)] = followed.function
+        for function in functions.values():
+            yield from self._temporaries(function, followed)
+            yield from self._inner_scope(function, followed)
+            yield from self._locals_returned(function, followed)
+
+    def _temporaries(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+        for node in function.body.find("init_declarator", "assignment_expression"):
+            value = node.get("value") or node.get("right")
+            target = node.get("declarator") or node.get("left")
+            if value is None or target is None or value.kind == "argument_list":
+                continue
+            kind = declared_type(node.parent, target) if node.kind == "init_declarator" and node.parent else ""
+            text = " ".join(value.text.split())
+            pointer = "*" in kind or (not kind and target.kind in ("identifier", "field_expression"))
+            if (
+                (pointer or "auto" in kind)
+                and "&" not in kind
+                and _TEMPORARY.search(text)
+                and not re.match(r"(?:std::)?string\b", kind)
+            ) or (_VIEWS.search(kind) and _NEW_STRING.search(text) and not text.endswith(".c_str()")):
+                yield self._temporary(value, name_of(target), followed)
+
+    def _temporary(self, node: Node, name: str, followed: Followed) -> OpFinding:
+        return self.found(
+            node,
+            f"`{name}` points into a temporary string that is gone at the end of this statement",
+            "give the string a name",
+            "const std::string text = …;\nconst char* p = text.c_str();",
+            followed=followed,
+        )
+
+    def _inner_scope(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+        """float* p; { std::vector<float> v(n); p = v.data(); } … p[i]"""
+        for node in function.body.find("assignment_expression"):
+            left, right = node.get("left"), node.get("right")
+            if left is None or right is None or left.kind != "identifier" or node.operator != "=":
+                continue
+            found = re.fullmatch(
+                r"&?(\w+)(?:\.(?:data|c_str)\(\)|\.flat<[^<>]*>\(\)\.data\(\)|\[0\])?", "".join(right.text.split())
+            )
+            if found is None or (right.text.isidentifier()):
+                continue
+            owner = _declared_at(function.body, found[1], node)
+            holder = _declared_at(function.body, left.text, node)
+            if owner is None or holder is None:
+                continue
+            (inner, inner_node), (outer, _) = owner, holder
+            kind = declared_type(inner_node, inner_node.all("declarator")[0])
+            if "&" in kind or "*" in kind or "static" in kind or not _owns(kind) or not _within(inner, outer):
+                continue
+            if any(each.text == left.text and each.start > inner.end for each in function.body.find("identifier")):
+                yield self.found(
+                    node,
+                    f"`{left.text}` outlives `{found[1]}`, whose memory it points to",
+                    f"declare `{found[1]}` where `{left.text}` is declared",
+                    followed=followed,
+                    related=[(f"`{found[1]}` is declared in this block", inner_node)],
+                )
+
+    def _locals_returned(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+        if not function.returns.rstrip().endswith(("*", "&")) and not _VIEWS.search(function.returns):
+            return
+        for node in function.body.find("return_statement"):
+            text = "".join(node.text.split())
+            found = re.fullmatch(r"return&?(\w+)(?:\.(?:data|c_str)\(\)|\.flat<[^<>]*>\(\)\.data\(\))?;", text)
+            owner = _declared_at(function.body, found[1], node) if found else None
+            if found is None or owner is None or any(each.kind == "lambda_expression" for each in node.above()):
+                continue
+            declaration = owner[1]
+            declarator = next((each for each in declaration.all("declarator") if name_of(each) == found[1]), None)
+            kind = declared_type(declaration, declarator) if declarator is not None else "&"
+            array = declarator is not None and any(each.kind == "array_declarator" for each in declarator.walk())
+            points = (
+                "&" + found[1] in text
+                or ".data()" in text
+                or ".c_str()" in text
+                or array
+                or function.returns.endswith("&")
+            )
+            if points and "static" not in kind and "&" not in kind and ("*" not in kind or "&" + found[1] in text):
+                yield self.found(
+                    node,
+                    f"`{found[1]}` is gone when `{function.name}` returns, and a pointer to it is returned",
+                    "return the object itself",
+                    followed=followed,
+                )
+
+
+def _gone(value: Symbol) -> str:
+    if value[0] == "ptr" and is_tensor(value[1]):
+        return {"input": "the data of an input", "output": "the data of an output"}.get(
+            value[1][0], "a temporary tensor's data"
+        )
+    if value[0] == "ptr" and value[1][0] in ("vec", "array"):
+        return "a local variable"
+    if value[0] == "view" and is_tensor(value[1]):
+        return "a view of a tensor"
+    if value[0] == "addr" and not str(value[1]).startswith("this."):
+        return "a local variable"
+    return ""
+
+
+def _owns(kind: str) -> bool:
+    return bool(re.search(r"\b(?:vector|string|Tensor|unique_ptr|InlinedVector|array|tstring)\b", kind))
+
+
+def _declared_at(body: Node, name: str, before: Node) -> tuple[Node, Node] | None:
+    """The block and the declaration of a variable, the nearest before a place."""
+    best: tuple[Node, Node] | None = None
+    for node in body.find("declaration"):
+        if node.start < before.start and any(name_of(each) == name for each in node.all("declarator")):
+            block = next((each for each in node.above() if each.kind in ("compound_statement", "for_statement")), body)
+            if block.start <= before.start < block.end:
+                best = (block, node)
+    return best
+
+
+def _within(inner: Node, outer: Node) -> bool:
+    return inner is not outer and outer.start <= inner.start and inner.end <= outer.end

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.checked import above_zero, facts, speaks_of, told
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.registered import Op
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor
+from faultlens.oplab.reading.types import is_integer
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import context_of, tensor_named
+
+
+class DivisionByData(Rule):
+    """An integer divided by zero, or taken modulo zero, ends the process with SIGFPE. Where the divisor comes from a
+    tensor's values or from an attribute, the caller can make it zero.
+
+    ```cpp
+    OP_REQUIRES(ctx, d != 0, errors::InvalidArgument("must not be 0"));
+    ```
+
+    For an attribute the registration can say it: `Attr("stride: int >= 1")`."""
+
+    code = "OP107"
+    slug = "division-by-data"
+    severity = "error"
+    headline = "an integer is divided by a value that the caller can make zero"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("divide")):
+            divisor = _bare(event.by[0])
+            if event.name == "/" and not is_integer(event.detail):
+                continue
+            what = _what(event, divisor, followed.op)
+            if what:
+                context = context_of(event.node)
+                yield self.found(
+                    event,
+                    f"an integer is divided by {what}, which may be 0",
+                    "check it first",
+                    f'OP_REQUIRES({context}, divisor != 0, errors::InvalidArgument("must not be 0"));',
+                    followed=followed,
+                )
+
+
+def _bare(symbol: Symbol) -> Symbol:
+    while symbol[0] in ("unsigned", "neg"):
+        symbol = symbol[1]
+    return symbol
+
+
+def _what(event: Event, divisor: Symbol, op: Op | None) -> str:
+    if constant(divisor) == 0:
+        return "0"
+    if divisor[0] == "elem" and is_tensor(divisor[1]) and divisor[1][0] == "input":
+        if _not_zero(event, divisor):
+            return ""
+        if str(divisor[3]) and not is_integer(str(divisor[3])):
+            return ""
+        return f"a value from {tensor_named(divisor[1], op)}"
+    if divisor[0] == "attr" and op is not None and not speaks_of(event.place, divisor):
+        known = op.attributes.get(str(divisor[1]))
+        if known is not None and known.kind == "int" and (known.least is None or known.least <= 0):
+            return f"the attribute `{divisor[1]}`"
+    return ""
+
+
+def _not_zero(event: Event, divisor: Symbol) -> bool:
+    """`!= 0`, `> 0`, also in a loop before that checks all values."""
+    return any(
+        above_zero(fact, part) if part[0] == "elem" else True
+        for fact in facts(event.place)
+        for part in told(fact.condition)
+        if (part[0] == "elem" and part[1] == divisor[1]) or part in (("whole", divisor[1]), ("data", divisor[1]))
+    )

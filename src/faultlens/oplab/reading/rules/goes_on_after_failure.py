@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.symbols import is_tensor, parts
+from faultlens.oplab.reading.syntax import name_of
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import context_of
+
+_WORK = ("view", "index", "divide", "output", "copy", "dim")
+
+
+class GoesOnAfterFailure(Rule):
+    """Setting a status does not end anything: the function goes on with what it has just found to be wrong. This
+    happens in two ways. `ctx->SetStatus(…)` or `ctx->CtxFailure(…)` without a `return` behind it; and OP_REQUIRES in
+    a helper: the macro returns from the helper, and its caller goes on as if nothing had happened.
+
+    ```cpp
+    CheckShapes(ctx, x, y);                 // uses OP_REQUIRES
+    if (!ctx->status().ok()) return;        // what is missing
+    ```
+
+    Better: let the helper return a Status, and write `OP_REQUIRES_OK(ctx, CheckShapes(x, y));`."""
+
+    code = "OP110"
+    slug = "goes-on-after-failure"
+    severity = "error"
+    headline = "an error is set, and the function goes on"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        told = set()
+        for event in followed.of(*_WORK):
+            failed = event.place.failed
+            if failed is None or failed.start in told or not _matters(event.on, event.kind):
+                continue
+            macro = name_of(failed.get("function"))
+            if macro.startswith("OP_REQUIRES") and not _depends(event):
+                continue
+            told.add(failed.start)
+            context = context_of(failed)
+            if macro.startswith("OP_REQUIRES"):
+                title = f"{macro} leaves only this function: its caller goes on"
+                fix = "let the caller look"
+                code = f"if (!{context}->status().ok()) return;"
+            else:
+                title = f"{macro} sets an error, and the function goes on"
+                fix, code = "leave", "return;"
+            yield self.found(failed, title, fix, code, followed=followed, related=[("and goes on to here", event.node)])
+
+
+def _depends(event: Event) -> bool:
+    """What was found wrong is what the caller goes on to use: the same tensor, or one that was not allocated."""
+    wrong = parts(event.place.wrong)
+    allocated = any(part[0] == "status" and "allocate" in str(part[1]) for part in wrong)
+    return event.on in wrong or (allocated and event.on[0] in ("output", "temp"))
+
+
+def _matters(on: tuple[object, ...], kind: str) -> bool:
+    return kind in ("divide",) or is_tensor(on) or on[0] in ("ptr", "array", "vec", "heap")

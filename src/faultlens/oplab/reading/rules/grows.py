@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.syntax import name_of
+from faultlens.oplab.reading.unit import Followed
+
+_ADDS = ("push_back", "emplace_back", "insert", "emplace", "push", "append", "push_front", "try_emplace")
+_TAKES = r"clear|erase|pop|pop_back|pop_front|resize|reset|swap|assign|shrink_to_fit|size|extract"
+
+
+class Grows(Rule):
+    """A member, static or global container that every call adds to and nothing ever empties grows as long as the
+    program runs: training dies of memory after hours, and no single call looks guilty. A Tensor in it keeps a whole
+    buffer alive each time."""
+
+    code = "OP126"
+    slug = "grows-without-end"
+    severity = "error"
+    headline = "a container that outlives the call only ever grows"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        if not followed.computes:
+            return
+        everything = "\n".join(source.data.decode("utf-8", "replace") for source in followed.unit.sources)
+        told = set()
+        for event in followed.of("assign"):
+            method = name_of(event.node.get("function")) if event.node.kind == "call_expression" else ""
+            if event.detail not in ("member", "static", "global") or event.name in told or method not in _ADDS:
+                continue
+            emptied = rf"\b{re.escape(event.name)}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{re.escape(event.name)}\s*=[^=]"
+            if re.search(emptied, everything):
+                continue
+            told.add(event.name)
+            yield self.found(
+                event,
+                f"`{event.name}` grows with every call, and nothing ever takes anything out",
+                "keep it in a local variable, or limit it",
+                f"if ({event.name}.size() > kMost) {event.name}.clear();",
+                followed=followed,
+            )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.symbols import Symbol
+from faultlens.oplab.reading.syntax import name_of
+from faultlens.oplab.reading.unit import Followed
+
+_FIXES = {
+    "new": ("let something own it", "auto values = std::make_unique<float[]>(n);  // or std::vector, or allocate_temp"),
+    "malloc": ("let something own it", "std::vector<float> values(n);  // or ctx->allocate_temp"),
+    "reference": ("let something give it back", "core::ScopedUnref unref(resource);"),
+    "thread": ("wait for it on every path", "thread.join();"),
+}
+
+
+class MemoryLeak(Rule):
+    """Memory from `new` or `malloc` that is not given back on every path is lost with every call: training runs out of
+    memory after hours. The macros hide paths: OP_REQUIRES leaves the function, and so does every `return` behind it.
+    A `std::thread` that is neither joined nor detached when it goes out of scope ends the process (std::terminate).
+    A resource from `LookupResource` stays alive for ever without its `Unref`."""
+
+    code = "OP113"
+    slug = "memory-leak"
+    severity = "error"
+    headline = "memory, a reference or a thread is not given back on a path"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        told: set[Symbol] = set()
+        for event in followed.of("exit"):
+            for symbol, held in event.place.held.items():
+                if held.state != "live" or symbol in told or _returned(followed):
+                    continue
+                told.add(symbol)
+                title, code = _FIXES.get(held.what, _FIXES["malloc"])
+                through = name_of(event.node.get("function")) if event.name == "requires" else ""
+                path = f"where {through} leaves" if through else "on a path to the end"
+                yield self.found(
+                    held.node,
+                    f"{_called(held.what)} is not given back {path}",
+                    title,
+                    code,
+                    followed=followed,
+                    related=[("the function is left here", event.node)] if event.name != "end" else (),
+                )
+
+
+def _called(what: str) -> str:
+    names = {"reference": "the reference to the resource", "thread": "the thread"}
+    return names.get(what, f"memory from {what}")
+
+
+def _returned(followed: Followed) -> bool:
+    """A function that returns a pointer gives it to its caller."""
+    return "*" in followed.function.returns

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.checked import facts
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import parts
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import context_of
+
+
+class NullPointer(Rule):
+    """A pointer that is null on some path is followed: SIGSEGV at a small address. Outputs before they are allocated,
+    functions that return nullptr for what they do not know, `find(…)->second` without a look at `end()`, `getenv`."""
+
+    code = "OP120"
+    slug = "null-pointer"
+    severity = "error"
+    headline = "a pointer is followed that is null on a path"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("null")):
+            yield self.found(
+                event,
+                "this pointer is null on a path that leads here",
+                "ask it first, or set it on every path",
+                f'OP_REQUIRES({context_of(event.node)}, pointer != nullptr, errors::Internal("…"));',
+                followed=followed,
+            )
+        for event in good(followed.of("call")):
+            if event.name in ("->second", "->first") and event.on[0] == "call" and event.on[1] == "find":
+                asked = any(event.on in parts(fact.condition) for fact in facts(event.place))
+                checked = any(
+                    part[0] == "call" and part[1] in ("count", "contains", "find", "end")
+                    for fact in facts(event.place)
+                    for part in parts(fact.condition)
+                )
+                if not asked and not checked:
+                    yield self.found(
+                        event,
+                        "`find` gives `end()` where there is no such key, and that is followed here",
+                        "compare it with end() first",
+                        f'OP_REQUIRES({context_of(event.node)}, it != table.end(), errors::NotFound("…"));',
+                        followed=followed,
+                    )

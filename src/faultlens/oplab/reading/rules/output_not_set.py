@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.state import ALL
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import context_of, tensor_named
+
+
+class OutputNotSet(Rule):
+    """Every output must be allocated or set on every path that ends without an error. Where it is not, a graph fails
+    with INTERNAL "Missing 0-th output from node", and in eager mode the result is silently a tensor of shape [0]
+    (measured with TensorFlow 2.21).
+
+    ```cpp
+    if (x.NumElements() == 0) {
+      Tensor* y = nullptr;
+      OP_REQUIRES_OK(ctx, ctx->allocate_output(0, x.shape(), &y));
+      return;
+    }
+    ```
+    """
+
+    code = "OP111"
+    slug = "output-not-set"
+    severity = "error"
+    headline = "an output is not allocated on a path"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        op = followed.op
+        if op is None or not op.fixed_outputs or followed.function.name != "Compute" or not followed.whole:
+            return
+        told = set()
+        for event in followed.of("exit"):
+            if event.name not in ("end", "return") or event.place.failed is not None or _failed(event):
+                continue
+            for number in range(len(op.outputs)):
+                if {("output", number), ("output", op.outputs[number].name), ALL} & event.place.outputs:
+                    continue
+                if number in told:
+                    continue
+                told.add(number)
+                where = event.node if event.name == "return" else followed.function.node.get("declarator")
+                context = context_of(event.node)
+                name = tensor_named(("output", number), op)
+                path = "this return leaves" if event.name == "return" else "a path to the end leaves"
+                yield self.found(
+                    where or event.node,
+                    f"{path} {name} without a tensor",
+                    "allocate it on every path",
+                    f"OP_REQUIRES_OK({context}, {context}->allocate_output({number}, shape, &output));",
+                    followed=followed,
+                )
+
+
+def _failed(event: Event) -> bool:
+    """A path on which something else failed: a status that is not ok was handled."""
+    return any(fact.condition[0] == "ok" and not fact.holds for fact in event.place.facts)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.checked import limits
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor
+from faultlens.oplab.reading.types import is_small_integer
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import short
+
+
+class SmallInteger(Rule):
+    """A product of sizes does not fit into 32 bits where a tensor has more than 2,147,483,647 elements: 8 GiB of
+    float32, or two values of 65,536 that the caller gave. It wraps, becomes negative or small, passes the check that
+    follows, and the buffer that is allocated with it is too short for what the loops write. `int64_t` costs nothing:
+
+    ```cpp
+    const int64_t cells = static_cast<int64_t>(height) * width;
+    ```
+    """
+
+    code = "OP128"
+    slug = "small-integer"
+    severity = "warning"
+    headline = "a product of sizes is computed in 32 bits"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("multiply")):
+            if not is_small_integer(event.detail):
+                continue
+            kinds = [_kind(event, factor) for factor in event.by]
+            if not all(kinds):
+                continue
+            by_data = "data" in kinds
+            left, right = event.node.get("left"), event.node.get("right")
+            yield self.found(
+                event,
+                f"this product of {'values that the caller gives' if by_data else 'sizes'} is computed in 32 bits",
+                "compute it in 64",
+                f"static_cast<int64_t>({short(left, 30)}) * {short(right, 30)}",
+                followed=followed,
+                severity=None if by_data else "note",
+            )
+
+
+def _kind(event: Event, factor: Symbol) -> str:
+    """ "data" or "size" where it can be large; "" where it is limited or not known."""
+    if factor[0] == "unsigned":
+        factor = factor[1]
+    if constant(factor) is not None:
+        return ""
+    if factor[0] == "elem" and is_tensor(factor[1]) and factor[1][0] == "input":
+        return "" if HIGH in limits(event.place, factor) else "data"
+    if factor[0] in ("numel", "dim"):
+        return "size"
+    if factor[0] == "*":
+        inner = [_kind(event, part) for part in factor[1:]]
+        return "data" if "data" in inner else "size" if "size" in inner else ""
+    return ""

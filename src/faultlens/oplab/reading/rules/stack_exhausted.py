@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.checked import facts
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import constant, origins, parts
+from faultlens.oplab.reading.types import size_of
+from faultlens.oplab.reading.unit import Followed
+
+LARGE = 1 << 20  # bytes; threads of TensorFlow have 8 MiB where the limit is the usual one, others less
+_HALVES = re.compile(r"/\s*2\b|>>\s*1\b|\bmid\b|\bmiddle\b|\bhalf\b|\bpivot\b|/ 2")
+_DEPTH = re.compile(r"depth|level|limit|remaining|budget", re.IGNORECASE)
+
+
+class StackExhausted(Rule):
+    """The stack of a thread is small (8 MiB by default, less in pools of other libraries) and not checked: an array
+    larger than it, an array whose length comes from a tensor, or a recursion as deep as the input is long ends in a
+    segmentation fault. Use `std::vector` or `allocate_temp` for memory, and a loop with an explicit stack (or a limit
+    on the depth) instead of recursion."""
+
+    code = "OP118"
+    slug = "stack-exhausted"
+    severity = "error"
+    headline = "an array or a recursion that the stack may not hold"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("size")):
+            if event.name == "stack":
+                yield from self._array(event, followed)
+        told = set()
+        for event in followed.of("recursion"):
+            if event.name not in told and _is_unbounded(event):
+                told.add(event.name)
+                yield self.found(
+                    event,
+                    f"`{event.name}` calls itself, as deep as the input is long",
+                    "use a loop with a stack of its own, or limit the depth",
+                    "std::vector<Node> waiting;  // push, pop, until it is empty",
+                    followed=followed,
+                    severity="warning",
+                )
+
+    def _array(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        size = event.by[0]
+        known = constant(size)
+        each = size_of(event.detail) or 1
+        if known is not None:
+            if known * each >= LARGE:
+                yield self.found(
+                    event, f"{known * each / (1 << 20):.0f} MiB on the stack", "put it on the heap",
+                    "std::vector<float> values(n);", followed=followed,
+                )  # fmt: skip
+            return
+        from_input = [part for part in origins(size) if part[0] in ("numel", "dim", "elem", "attr", "bytes", "size")]
+        if not from_input or any(
+            part in parts(fact.condition) for fact in facts(event.place) for part in (*from_input, size)
+        ):
+            return
+        yield self.found(
+            event,
+            "the length of an array on the stack comes from the input: a large one runs out of it",
+            "put it on the heap",
+            "std::vector<float> values(n);",
+            followed=followed,
+        )
+
+
+def _is_unbounded(event: Event) -> bool:
+    """Nothing halves the work or counts the depth."""
+    calls = event.node.text
+    function = next((each for each in event.node.above() if each.kind == "function_definition"), None)
+    body = function.text if function is not None else ""
+    return not (_HALVES.search(calls) or _HALVES.search(body) or _DEPTH.search(body))

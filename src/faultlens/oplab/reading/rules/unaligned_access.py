@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import ZERO, Symbol, is_tensor, linear
+from faultlens.oplab.reading.types import size_of
+from faultlens.oplab.reading.unit import Followed
+
+_LOADS = re.compile(
+    r"^_mm(256|512)?_(?:mask_|maskz_)?(?:load|store|stream|stream_load)_(?:ps|pd|si128|si256|si512|epi32|epi64)$"
+)
+_VECTORS = re.compile(r"\b__m(128|256|512)[id]?\b")
+_WIDTHS = {None: 16, "": 16, "128": 16, "256": 32, "512": 64}
+
+
+class UnalignedAccess(Rule):
+    """`_mm256_load_ps`, a cast to `__m256*` and Eigen maps with `Aligned` need addresses that are multiples of 32 (16,
+    64) bytes, or the process ends with SIGSEGV. TensorFlow aligns the begin of a tensor's buffer to 64 bytes, and
+    `flat<T>()` ends the process where it is not; but `data() + 1`, `data() + row * columns`, a slice that is read
+    with `unaligned_flat` or `data()`, and the memory of `std::vector` and `malloc` (16 bytes) are not.
+
+    ```cpp
+    __m256 v = _mm256_loadu_ps(p + i);   // as fast on every CPU with AVX2 where the address happens to be aligned
+    ```
+    """
+
+    code = "OP119"
+    slug = "unaligned-access"
+    severity = "error"
+    headline = "aligned vector instructions on memory that may not be aligned"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("call")):
+            found = _LOADS.match(event.name)
+            if found and event.by:
+                width = _WIDTHS[found[1]]
+                why = _why(event.by[0], width)
+                if why:
+                    better = (
+                        event.name.replace("_load_", "_loadu_")
+                        .replace("_store_", "_storeu_")
+                        .replace("_stream_", "_storeu_")
+                    )
+                    yield self._finding(
+                        event,
+                        followed,
+                        f"`{event.name}` needs an address that is a multiple of {width}, {why}",
+                        f"{better}(…)",
+                    )
+        for event in good(followed.of("cast")):
+            found = _VECTORS.search(event.detail)
+            if found and "*" in event.detail:
+                width = _WIDTHS[found[1]]
+                why = _why(event.on, width)
+                if why:
+                    yield self._finding(
+                        event,
+                        followed,
+                        f"a `{event.detail}` must be a multiple of {width}, {why}",
+                        "_mm256_loadu_ps(p)",
+                    )
+        yield from self._assembler(followed)
+
+    def _assembler(self, followed: Followed) -> Iterator[OpFinding]:
+        """Instructions for aligned addresses, written by hand, on a pointer that was moved."""
+        seen = set()
+        for event in good(followed.events):
+            body = event.place.function
+            if id(body) in seen:
+                continue
+            seen.add(id(body))
+            for node in body.body.walk():
+                if node.kind in ("gnu_asm_expression", "asm_statement") and re.search(
+                    r"v?mov(?:aps|apd|dqa|ntps|ntdq)", node.text
+                ):
+                    moved = [
+                        each
+                        for each in followed.events
+                        if each.kind in ("index", "call") or each.place.function is body
+                    ]
+                    if moved and _is_moved(followed):
+                        yield self.found(
+                            node, "an instruction that needs an aligned address, on a pointer that was moved",
+                            "use the form for any address", "vmovups (%0), %%ymm0", followed=followed,
+                        )  # fmt: skip
+
+    def _finding(self, event: Event, followed: Followed, title: str, code: str) -> OpFinding:
+        return self.found(event, title, "use the form for any address", code, followed=followed)
+
+
+def _is_moved(followed: Followed) -> bool:
+    return bool(re.search(r"\.data\(\)\s*\+\s*\w", followed.function.node.text))
+
+
+def _why(pointer: Symbol, width: int) -> str:
+    """Why the address is not known to be a multiple of the width; "" where it is, or where nothing is known."""
+    if pointer[0] == "heap" or (pointer[0] == "vec"):
+        return "and the heap gives multiples of 16" if width > 16 else ""
+    if pointer[0] != "ptr":
+        return ""
+    buffer, offset, kind = pointer[1], pointer[2], str(pointer[3])
+    if buffer[0] == "retyped":
+        buffer = buffer[1]
+    if buffer[0] in ("vec", "heap") and width > 16:
+        return "and the heap gives multiples of 16"
+    if not is_tensor(buffer):
+        return ""
+    if kind == "void" or not kind:
+        return "and the data of a slice is not" if offset != ZERO or buffer[0] == "input" else ""
+    size = size_of(kind) or 4
+    for atom, count in linear(offset).items():
+        if atom == ():
+            if count * size % width:
+                return f"and this one is moved by {count * size} bytes"
+        elif atom[0] == "loop":
+            step = count * atom[5]
+            if step * size % width:
+                return "and the steps are shorter than that"
+            begin = linear(atom[3])
+            if begin and (set(begin) - {()} or begin.get((), 0) * size % width):
+                return "and the loop begins anywhere"
+        elif count * size % width:
+            return "and this one depends on a size or a value"
+    return ""

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.checked import one_element, rank_known
+from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.symbols import constant, is_tensor, number, origins
+from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.wording import context_of, object_text, tensor_named
+
+_ASKS = {0: "IsScalar", 1: "IsVector", 2: "IsMatrix"}
+
+
+class UncheckedRank(Rule):
+    """`vec`, `matrix`, `tensor<T, N>` and `scalar` end the whole process (CHECK, SIGABRT) where the tensor has another
+    rank, and so does `dim_size(k)` of a dimension that is not there. A check in the shape function does not help:
+    measured with TensorFlow 2.21, an op whose shape function demands rank 2 still aborts when it is called eagerly with
+    a vector, and in a graph whose shapes are not known; only a graph with known shapes gives an error. So each of them
+    needs a check in the kernel:
+
+    ```cpp
+    OP_REQUIRES(ctx, TensorShapeUtils::IsMatrix(x.shape()),
+                errors::InvalidArgument("x must be a matrix, not ", x.shape().DebugString()));
+    ```
+    """
+
+    code = "OP101"
+    slug = "unchecked-rank"
+    severity = "error"
+    headline = "an input is used with a rank that nothing has checked"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("view", "dim")):
+            tensor = event.on
+            if not is_tensor(tensor):
+                continue
+            if event.kind == "view":
+                yield from self._view(event, followed)
+            else:
+                yield from self._dim(event, followed)
+
+    def _view(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        rank = event.by[0][1]
+        if rank < 0 or (one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on)):
+            return
+        name = tensor_named(event.on, followed.op)
+        says = f"`{event.name}` needs rank {rank}" if rank else "`scalar` needs exactly one element"
+        yield self._rank(event, followed, f"{says}, and nothing has checked {name}", rank)
+
+    def _dim(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        at = event.by[0] if event.by else number(0)
+        known = constant(at)
+        if rank_known(event.place, event.on) or any(
+            part[0] in ("loop", "vary", "attr", "elem", "param", "member") for part in origins(at)
+        ):
+            return
+        name = tensor_named(event.on, followed.op)
+        least = known + 1 if known is not None and known >= 0 else 1
+        which = f"dimension {known}" if known is not None else "a dimension"
+        yield self._rank(
+            event, followed, f"{which} of {name} is asked for, and nothing has checked its rank", least, at_least=True
+        )
+
+    def _rank(self, event: Event, followed: Followed, title: str, rank: int, at_least: bool = False) -> OpFinding:
+        x, context = object_text(event.node).removesuffix(".shape()").removesuffix("->shape()"), context_of(event.node)
+        if at_least:
+            check = f"{x}.dims() >= {rank}"
+            told = f'"{x} must have at least {rank} dimension(s), not shape "'
+        else:
+            asks = _ASKS.get(rank)
+            check = f"TensorShapeUtils::{asks}({x}.shape())" if asks else f"{x}.dims() == {rank}"
+            told = f'"{x} must have rank {rank}, not shape "'
+        return self.found(
+            event,
+            title,
+            "check it first",
+            f"OP_REQUIRES({context}, {check},\n"
+            f"            errors::InvalidArgument({told}, {x}.shape().DebugString()));",
+            followed=followed,
+        )
