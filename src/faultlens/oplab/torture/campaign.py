@@ -29,6 +29,7 @@ MOST_WAYS = 40  # refused inputs, all of whose variants are tried
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 6
 PATIENCE = 3.0
+OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
 FEW = 1000  # elements
 FORMS = (
     *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
@@ -226,7 +227,7 @@ class Campaign:
             calls = [plans.call_of(self._op, plan) for plan in refused]
             heaviest = max((each for each in calls if plans.weight(each) < 1 << 20), key=plans.weight, default=None)
             if heaviest and not self.is_over:
-                self._probe(heaviest, "leak", refused=True)
+                self._probe(heaviest, "leak")
 
     def _with_many_elements(self) -> None:
         """Threads, of others and of the op's own, meet in large tensors."""
@@ -237,7 +238,7 @@ class Campaign:
     def _others(self, plan: Plan) -> list[Plan]:
         """Of the same types, but of other sizes: what threads share by mistake shows with them."""
         alike = [each for each in self.accepted if each.types == plan.types and each != plan]
-        return sorted(alike, key=_elements)[-1:] + alike[:2] if alike else []
+        return sorted(alike, key=lambda each: abs(math.log(1 + _elements(each)) - math.log(SOME)))[:OTHERS]
 
     # ----------------------------------------------------------------------------------------------- several changes
 

@@ -6,7 +6,6 @@ not."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 import os
@@ -43,11 +42,15 @@ def in_use() -> int:
 
 
 def growing(call: Any) -> dict[str, Any]:
+    least = LEAST_PER_CALL
+
     def window(calls: int) -> None:
         for _ in range(calls):
-            with contextlib.suppress(tf.errors.OpError):  # what is refused must not keep anything either
+            try:
                 call.function(**call.arguments, **call.settings)
-        gc.collect()
+            except tf.errors.OpError:  # what is refused must not keep anything either
+                nonlocal least
+                least = LEAST_PER_REFUSAL
 
     tensors.perturb(0)
     tensors.fence_every(0, 0)  # it would not be counted
@@ -55,7 +58,6 @@ def growing(call: Any) -> dict[str, Any]:
     start = time.monotonic()
     window(1)
     told: dict[str, Any] = {"ok": [], "problems": [], "calls": 0}
-    least = LEAST_PER_REFUSAL if call.asked.get("refused") else LEAST_PER_CALL
     if time.monotonic() - start > SLOW:
         return told
     start = time.monotonic()
@@ -88,4 +90,5 @@ def is_growth(grown: list[int], calls: int, counted: bool, least: float = LEAST_
 
 
 def state() -> tuple[int, int, int]:
+    gc.collect()  # exceptions go round in circles
     return in_use(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))

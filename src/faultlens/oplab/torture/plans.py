@@ -160,12 +160,12 @@ def _count(op: OpUnderTest, each: Input) -> int:
 
 def variants(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     """All that differ in one thing, what is likeliest to be deadly first."""
+    yield from _types(op, plan)
     yield from _resized(plan)
     yield from _large(plan)
     yield from _contents(op, plan)
     yield from _settings(op, plan)
     yield from _shapes(plan)
-    yield from _types(op, plan)
     yield from _lists(op, plan)
 
 

@@ -28,15 +28,24 @@ def op_of(definition: Any, path: str, library: Any, describe: Any) -> dict[str, 
             "library": path,
             "function": function,
             "parameters": parameters,
-            "inputs": [describe.described_input(each) for each in definition.input_arg],
-            "attributes": [describe.described_attribute(each) for each in definition.attr],
+            "inputs": [named(describe.described_input(each), parameters) for each in definition.input_arg],
+            "attributes": [named(describe.described_attribute(each), parameters) for each in definition.attr],
         },
         "outputs": [describe.described_input(each) for each in definition.output_arg],
-        "bounds": {each.name: bounds_of(each, describe) for each in definition.attr},
+        "bounds": {spelled(each.name, parameters): bounds_of(each, describe) for each in definition.attr},
         "kernels": kernels_of(definition.name, describe),
         "stateful": definition.is_stateful,
         "gradient": has_gradient(definition.name),
     }
+
+
+def named(described: dict[str, Any], parameters: list[str]) -> dict[str, Any]:
+    return {**described, "name": spelled(described["name"], parameters)}
+
+
+def spelled(name: str, parameters: list[str]) -> str:
+    """As Python can write it: an input "in" is the parameter "in_"."""
+    return name + "_" if name not in parameters and name + "_" in parameters else name
 
 
 def bounds_of(attribute: Any, describe: Any) -> dict[str, Any]:
