@@ -66,7 +66,7 @@ def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state
     values = given_values(walker, given, state)
     if callee[0] == "lambda":
         return _run_lambda(walker, callee, values, state)
-    if callee[0] == "object" and (found := walker.unit.method(str(callee[1]), "operator()")):
+    if callee[0] == "object" and (found := walker.unit.method(str(callee[1]), "operator()", len(values))):
         return _inline(walker, node, found, values, state)
     if callee[0] == "param" and callee[1] == walker.callback:
         state.done += 1
@@ -126,13 +126,18 @@ def _method(walker: Walker, this: Call, state: State, write: str) -> Symbol:
         use(walker, this.node, state, object_)
     if not state.possible:
         return UNKNOWN
+    if object_ == ("null",) and function is not None and (target := function.get("argument")) is not None:
+        _set(state, target.text, UNKNOWN)  # reset() of a smart pointer
+        if walker.owner is not None and target.text in walker.owner.members:
+            state.members[target.text] = UNKNOWN
+        object_ = UNKNOWN
     for table, fits in _METHODS:
         if fits(object_) and this.name in table:
             return table[this.name](walker, this, state)
     values = this.values(walker, state)
     if object_ == ("this",) or object_[0] == "object":
         class_ = str(object_[1]) if object_[0] == "object" else walker.owner.name if walker.owner else ""
-        if found := walker.unit.method(class_, this.name):
+        if found := walker.unit.method(class_, this.name, len(values)):
             return _inline(walker, this.node, found, values, state)
     if this.name in _CHANGES:
         state.moved(object_)
@@ -195,15 +200,18 @@ def _named(walker: Walker, this: Call, function: Node, state: State) -> Symbol:
 
 def _find(walker: Walker, this: Call, function: Node, count: int) -> Function | None:
     scope = name_of(function.get("scope")) if function.kind == "qualified_identifier" else ""
-    if scope and (found := walker.unit.method(scope, this.name)):
+    if scope and (found := walker.unit.method(scope, this.name, count)):
         return found
-    if walker.owner is not None and not scope and (found := walker.unit.method(walker.owner.name, this.name)):
+    if walker.owner is not None and not scope and (found := walker.unit.method(walker.owner.name, this.name, count)):
         return found
     return walker.unit.function(this.name, count)
 
 
 def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol], state: State) -> Symbol:
     """Follows the call; how it may end is chosen by `walker.fork`."""
+    for value in values:
+        if value[0] == "lambda" and _has_callback(walker, value):
+            state.handed = True
     if any(frame.function is function for frame in walker.frames):
         walker.note("recursion", node, state, name=function.name, by=values)
         return ("call", function.name, *values)
@@ -216,13 +224,15 @@ def _followed(
     walker: Walker, node: Node, function: Function, values: list[Symbol], state: State
 ) -> list[tuple[State, Symbol]]:
     inner = state.copy()
-    inner.variables, inner.types, inner.unset = {}, {}, frozenset()
-    addressed = {}
+    inner.variables, inner.types, inner.unset, inner.refers, inner.stale = {}, {}, frozenset(), {}, frozenset()
+    addressed: dict[str, str] = {}  # variables of the caller that it writes to, and what they are called inside
     for number, parameter in enumerate(function.parameters):
         value = values[number] if number < len(values) else ("param", parameter.name)
-        if value[0] == "addr":  # the variable of the caller that it writes to
-            addressed[parameter.name] = value[1]
-            value = state.variables.get(value[1], value) if "*" not in parameter.type else value
+        if value[0] == "addr" and not str(value[1]).startswith("this."):
+            inside = f"{value[1]}^{len(walker.frames)}"
+            addressed[str(value[1])] = inside
+            inner.variables[inside] = state.variables.get(str(value[1]), UNKNOWN)
+            value = ("addr", inside)
         inner.variables[parameter.name] = value
         inner.types[parameter.name] = parameter.type
     calls, loops, walker.calls, walker.loops = walker.calls, walker.loops, (*walker.calls, node), 0
@@ -230,23 +240,16 @@ def _followed(
         ends = walker.run(function, inner)
     finally:
         walker.calls, walker.loops = calls, loops
-    made_: list[tuple[State, Symbol]] = []
-    for end, value in ends:
-        after = end.copy()
-        after.variables = {
-            **state.variables,
-            **{
-                key: each
-                for key, each in end.variables.items()
-                if key in state.variables and key not in inner.types and ("addr", key) in values
-            },
-        }
-        after.types, after.unset, after.locks = dict(state.types), state.unset, state.locks
-        for each in values:
-            if each[0] == "addr" and each[1] in after.variables:
-                after.unset -= {each[1]}
-        made_.append((after, value))
-    return made_
+    return [(_back(state, end, addressed), value) for end, value in ends]
+
+
+def _back(before: State, end: State, addressed: dict[str, str]) -> State:
+    """What the caller knows after the call."""
+    after = end.copy()
+    after.variables = {**before.variables, **{name: end.variables[inside] for name, inside in addressed.items()}}
+    after.types, after.locks = dict(before.types), before.locks
+    after.unset, after.refers, after.stale = before.unset - set(addressed), dict(before.refers), before.stale
+    return after
 
 
 def _taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
@@ -291,12 +294,16 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
 
 
 def _given_lambda(walker: Walker, this: Call, value: Symbol, values: list[Symbol], state: State) -> None:
-    if walker.callback and re.search(rf"\b{walker.callback}\b", walker.lambdas[value[1]].node.text):
+    if _has_callback(walker, value):
         state.handed = True
     if _PARALLEL.search(this.name) or "workers" in this.node.text:
         in_parallel(walker, this.node, this.name, value, values, state)
     else:
         _run_lambda(walker, value, [], state)
+
+
+def _has_callback(walker: Walker, value: Symbol) -> bool:
+    return bool(walker.callback and re.search(rf"\b{walker.callback}\b", walker.lambdas[value[1]].node.text))
 
 
 def _set(state: State, name: str, value: Symbol) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
-from faultlens.oplab.reading.expressions import as_type, evaluate
+from faultlens.oplab.reading.expressions import as_type, evaluate, mark_written
 from faultlens.oplab.reading.functions import declared_type
 from faultlens.oplab.reading.state import Held, State
 from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, number
@@ -63,6 +63,7 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
         if value == UNKNOWN:
             for each in values:
                 escape(state, each)
+                mark_written(state, each)
             value = values[0] if len(values) == 1 else ("var", name, place) if not values else ("call", kind, *values)
     if kind.startswith("static ") and ("*" in kind or "const" not in kind) and not kind.endswith("* const"):
         escape(state, value)
@@ -71,6 +72,8 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
         walker.shared -= {name}
     if not kind.endswith(("&", "*")) and not is_plain(kind) and value[0] in ("elem", "field", "part", "member"):
         value = ("var", name, place) if not buffer_of(value) else value  # a copy of its own
+    if value[0] in ("call", "braces"):  # whoever holds the pointer may write there
+        mark_written(state, value)
     _refer(state, name, kind, given)
     state.variables[name] = as_type(value, kind)
     state.types[name] = kind

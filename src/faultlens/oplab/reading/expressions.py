@@ -109,6 +109,7 @@ def assign(walker: Walker, target: Node, value: Symbol, state: State, node: Node
         else:
             outlives(walker, node, state, ("field", object_, name), value)
             _keep(state, value)
+            mark_written(state, value)
             state.variables[target.text] = value
     elif kind == "subscript_expression":
         base = evaluate(walker, target.get("argument"), state)

@@ -74,7 +74,9 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
                     state.members[name] = ("member", name)
             if counter:
                 state.variables[counter[1]] = counter
-            state.stale |= _moved_before(node, changed, state)
+            grown = _grown_in(node, state)
+            state.stale |= {name for name, owner in state.refers.items() if owner in grown and name not in changed}
+            state.shapes.update({each: ("size", (*each, node.start)) for each in grown if each[0] == "vec"})
             for inside, held in walker.fork(state, lambda each: _asked(walker, asked, each)):
                 if held is not None and not counter:
                     inside.assume(held, True, loop=True)
@@ -123,17 +125,15 @@ def _varied(old: Symbol, name: str, place: int) -> Symbol:
 _GROWS = ("push_back", "emplace_back", "insert", "resize", "erase", "clear", "reserve", "assign", "emplace")
 
 
-def _moved_before(node: Node, changed: set[str], state: State) -> frozenset[str]:
-    """References into a container that an earlier round of the loop may have moved."""
-    if not state.refers:
-        return frozenset()
+def _grown_in(node: Node, state: State) -> set[Symbol]:
+    """Containers that an earlier round of the loop may have made longer, and whose elements it may have moved."""
     grown = set()
     for call in node.find("call_expression"):
         function = call.get("function")
         owner = function.get("argument") if function is not None and function.kind == "field_expression" else None
-        if owner is not None and name_of(function) in _GROWS and not _leaves(call):
-            grown.add(state.variables.get(owner.text))
-    return frozenset(name for name, owner in state.refers.items() if owner in grown and name not in changed)
+        if owner is not None and name_of(function) in _GROWS and owner.text in state.variables and not _leaves(call):
+            grown.add(state.variables[owner.text])
+    return grown
 
 
 def _leaves(node: Node) -> bool:

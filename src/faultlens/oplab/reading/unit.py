@@ -111,12 +111,15 @@ class Unit:
     def class_(self, name: str) -> Class | None:
         return self.classes.get(name)
 
-    def method(self, class_name: str, name: str) -> Function | None:
+    def method(self, class_name: str, name: str, arguments: int | None = None) -> Function | None:
+        """A function of the class or of a base; None where several could be meant."""
         class_ = self.classes.get(class_name)
         seen = set()
         while class_ is not None and class_.name not in seen:
-            if found := class_.function(name):
-                return found
+            named = [each for each in class_.functions if each.name == name]
+            fitting = [each for each in named if arguments is None or len(each.parameters) == arguments] or named
+            if named:
+                return fitting[0] if len(fitting) == 1 or arguments is None else None
             seen.add(class_.name)
             class_ = next((self.classes[base] for base in class_.bases if base in self.classes), None)
         return None
@@ -126,6 +129,7 @@ class Unit:
         fitting = [
             each for each in self.function_names.get(name, []) if arguments is None or len(each.parameters) >= arguments
         ]
+        fitting = [each for each in fitting if len(each.parameters) == arguments] or fitting
         return fitting[0] if len(fitting) == 1 else None
 
     # ---------------------------------------------------------------------------------------- followed

@@ -18,7 +18,7 @@ _TEMPORARY = re.compile(
 )
 _VIEWS = re.compile(r"\b(?:string_view|StringPiece)\b")
 _NEW_STRING = re.compile(
-    r"\b(?:StrCat|StrFormat|Printf|to_string|substr|StrJoin|AsciiStrToLower|AsciiStrToUpper)\s*\(.*\)$|^std::string\(.*\)$|\bstd::string\([^()]*\)\s*\+",
+    r"\b(?:StrCat|StrFormat|Printf|to_string|StrJoin|AsciiStrToLower|AsciiStrToUpper)\s*\(.*\)$|^std::string\(.*\)$|\bstd::string\([^()]*\)\s*\+",
     re.DOTALL,
 )
 

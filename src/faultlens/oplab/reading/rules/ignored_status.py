@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from faultlens.op_findings import OpFinding
+from faultlens.op_findings import OpFinding, Severity
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.syntax import Node, name_of
 from faultlens.oplab.reading.unit import Followed
@@ -43,7 +43,7 @@ class IgnoredStatus(Rule):
                 "wrap the call",
                 f"OP_REQUIRES_OK({context}, {inner.removesuffix('.IgnoreError')});",
                 followed=followed,
-                severity="error" if name in _GIVE or fills else "warning",
+                severity=_severity(name, event.name == "IgnoreError", fills),
             )
         yield from self._kept(followed)
 
@@ -75,3 +75,10 @@ def _called(call: Node) -> str:
     if inner is not None and inner.kind == "call_expression" and name_of(function) == "IgnoreError":
         return name_of(inner.get("function"))
     return name_of(function)
+
+
+def _severity(name: str, said_so: bool, fills: bool) -> Severity:
+    """An attribute that may be missing, and somebody said so: the variable keeps its value."""
+    if name == "GetAttr" and said_so:
+        return "note"
+    return "error" if name in _GIVE or fills else "warning"

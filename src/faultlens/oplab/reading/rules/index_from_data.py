@@ -6,7 +6,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import extent, unlimited
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import HIGH, LOW, Symbol, constant
+from faultlens.oplab.reading.symbols import HIGH, LOW, Symbol, constant, parts
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import context_of, tensor_named
 
@@ -33,7 +33,7 @@ class IndexFromData(Rule):
         for event in good(followed.of("index")):
             for index in event.by:
                 found = unlimited(event.place, index)
-                if found is None or _fits(event, found[0]):
+                if found is None or _fits(event, found[0]) or _made_for(event, found[0]):
                     continue
                 data, sides = found
                 name = tensor_named(data[1], followed.op)
@@ -48,6 +48,12 @@ class IndexFromData(Rule):
                     followed=followed,
                 )
                 break
+
+
+def _made_for(event: Event, data: Symbol) -> bool:
+    """The buffer was allocated with the same values."""
+    shape = event.place.shapes.get(event.on, ("unknown",))
+    return any(part[0] == "elem" and part[1] == data[1] for part in parts(shape))
 
 
 def _fits(event: Event, data: Symbol) -> bool:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import facts
+from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import parts
 from faultlens.oplab.reading.unit import Followed
@@ -36,7 +38,7 @@ class NullPointer(Rule):
                     for fact in facts(event.place)
                     for part in parts(fact.condition)
                 )
-                if not asked and not checked:
+                if not asked and not checked and not _compared(event):
                     yield self.found(
                         event,
                         "`find` gives `end()` where there is no such key, and that is followed here",
@@ -44,3 +46,11 @@ class NullPointer(Rule):
                         f'OP_REQUIRES({context_of(event.node)}, it != table.end(), errors::NotFound("…"));',
                         followed=followed,
                     )
+
+
+def _compared(event: Event) -> bool:
+    """Somewhere in the function the iterator is compared with something."""
+    target = event.node.get("argument")
+    name = re.escape(target.text) if target is not None and target.kind == "identifier" else ""
+    text = event.place.function.body.text
+    return bool(name and re.search(rf"\b{name}\s*[!=]=|[!=]=\s*{name}\b|\({name}\s*=[^=].*[!=]=", text))

@@ -29,7 +29,12 @@ class ProcessEnded(Rule):
             return
         for event in good(followed.of("call")):
             context = context_of(event.node)
-            if event.detail == "check" and event.by and _about_input(event, event.by[0]):
+            if (
+                event.detail == "check"
+                and not event.name.startswith("D")
+                and event.by
+                and _about_input(event, event.by[0])
+            ):
                 asks = event.node.text.partition("(")[2].rpartition(")")[0]
                 yield self.found(
                     event,

@@ -7,7 +7,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import facts
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import constant, origins, parts
+from faultlens.oplab.reading.symbols import constant, is_tensor, origins, parts
 from faultlens.oplab.reading.types import size_of
 from faultlens.oplab.reading.unit import Followed
 
@@ -74,4 +74,8 @@ def _is_unbounded(event: Event) -> bool:
     calls = event.node.text
     function = next((each for each in event.node.above() if each.kind == "function_definition"), None)
     body = function.text if function is not None else ""
+    steps = re.search(r"[\w\])]\s*[+-]\s*1\b|->next|\.next\b|next_", calls)
+    by_data = any(part[0] == "elem" and is_tensor(part[1]) for value in event.by for part in origins(value))
+    if not steps and not by_data:
+        return False
     return not (_HALVES.search(calls) or _HALVES.search(body) or _DEPTH.search(body))

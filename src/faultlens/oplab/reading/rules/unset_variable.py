@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
+from faultlens.oplab.reading.syntax import arguments
 from faultlens.oplab.reading.types import is_plain
 from faultlens.oplab.reading.unit import Followed
 
@@ -20,6 +22,8 @@ class UnsetVariable(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in good(followed.of("unset")):
+            if _set_before(event):
+                continue
             yield self.found(
                 event, f"`{event.name}` is used before it is set", "set it where it is declared",
                 f"float {event.name} = 0;", followed=followed,
@@ -50,3 +54,15 @@ class UnsetVariable(Rule):
                     f'OP_REQUIRES_OK(ctx, ctx->GetAttr("{member.name.rstrip("_")}", &{member.name}));',
                     followed=followed, related=[("declared here", member.node)],
                 )  # fmt: skip
+
+
+def _set_before(event: Event) -> bool:
+    """Somewhere above it is set: whether on this path is too hard to say."""
+    for node in event.place.function.body.find("assignment_expression", "pointer_expression", "call_expression"):
+        if node.start >= event.node.start or (node.start <= event.node.start < node.end):
+            continue
+        target = node.get("left") or (node.get("argument") if node.operator == "&" else None)
+        given = [each.text for each in arguments(node)] if node.kind == "call_expression" else []
+        if (target is not None and target.text == event.name) or event.name in given:
+            return True
+    return False
