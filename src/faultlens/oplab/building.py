@@ -49,5 +49,7 @@ def build(
     except subprocess.TimeoutExpired as error:
         raise FaultlensError(f"{compiler} did not end within {SECONDS:.0f} s.", "Build it yourself.") from error
     if done.returncode:
-        said = done.stderr.strip()[:_SAID] or f"exit status {done.returncode}"
+        lines = done.stderr.strip().splitlines()
+        errors = [line for line in lines if "error" in line]  # warnings may come by the hundred
+        said = "\n".join(errors or lines)[:_SAID] or f"exit status {done.returncode}"
         raise FaultlensError(f"{', '.join(map(str, sources))} cannot be built: {said}", "Mend the source first.")
