@@ -69,6 +69,7 @@ EXPECTED = {
     "stack-overrun": ("StackArray", "// stack write"),
     "stack-exhausted": ("Recursive", "// recursion"),
     "unwritten-output": ("UnsetOutput", "// uninitialised"),
+    "unwritten-output of a sum": ("SumNotBegun", "// never zero"),
     "undefined-behaviour": ("Overflowing", "// signed overflow"),
 }
 

@@ -13,6 +13,7 @@ ops.used_after_free(values)  # UsedAfterFree
 ops.freed_twice(values)  # FreedTwice
 ops.stack_array(values)  # StackArray
 ops.unset_output(values)  # UnsetOutput
+ops.healthy(ops.sum_not_begun(values))  # SumNotBegun
 ops.overflowing(values)  # Overflowing
 print("healthy to the end", flush=True)
 if sys.argv[2] == "recursive":

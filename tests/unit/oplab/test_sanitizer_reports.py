@@ -118,8 +118,8 @@ def test_a_race_whose_other_side_was_forgotten_is_not_told() -> None:
 def test_unwritten_outputs() -> None:
     (unwritten,) = outputs.parse(recorded("outputs"))
     assert (unwritten.op, unwritten.output) == ("UnsetOutput", 0)
-    assert unwritten.words == "1 element of 10 of output 0 is never written"
-    assert unwritten._replace(unset=10).words == "no element of output 0 is ever written"
+    assert unwritten.words == "1 element of 10 of output 0 is never set"
+    assert unwritten._replace(unset=10).words == "no element of output 0 is ever set"
 
 
 def test_python_lines_in_the_order_of_the_reports() -> None:

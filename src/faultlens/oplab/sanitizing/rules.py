@@ -11,24 +11,115 @@ class Rule(NamedTuple):
     code: str
     severity: Severity
     fix: str
+    meaning: str  # for --explain
 
 
 RULES = {
-    "heap-overflow": Rule("OP401", "error", "Keep the index below the number of elements of this very block."),
-    "use-after-free": Rule("OP402", "error", "Use it before it is freed, or let a Tensor or std::vector own it."),
-    "double-free": Rule("OP403", "error", "Free it once: let one owner (Tensor, std::unique_ptr, std::vector) do it."),
-    "stack-overrun": Rule("OP404", "error", "Check the index against the array's size, or use a std::vector."),
-    "stack-exhausted": Rule("OP405", "error", "Make the recursion a loop, or large local arrays a std::vector."),
-    "memory-leak": Rule("OP406", "error", "Use allocate_temp or std::vector, which free on every path."),
-    "unwritten-output": Rule("OP407", "error", "Write every element, or setZero() the output first."),
-    "data-race": Rule("OP408", "error", "Guard it with a mutex, make it std::atomic, or keep it local to Compute."),
-    "undefined-behaviour": Rule("OP409", "error", "Check the operands first, or compute in a type that holds it."),
-    "wild-access": Rule("OP410", "error", "Check the pointer and what it was computed from."),
-    "global-overflow": Rule("OP411", "error", "Check the index against the array's size."),
-    "heap-damage": Rule("OP412", "error", "Run it with --asan and the source: it names the line that wrote."),
-    "died": Rule("OP413", "error", ""),
-    "uninitialised-value": Rule("OP414", "error", "Set it on every path before it is read."),
-    "local-outlived": Rule("OP415", "error", "Copy what is needed: the variable ends with its function."),
-    "bad-free": Rule("OP416", "error", "Free with the partner of what allocated it, and that pointer."),
-    "bad-argument": Rule("OP417", "error", "Check sizes and ranges before the call."),
-}  # fmt: skip
+    "heap-overflow": Rule(
+        "OP401",
+        "error",
+        "Keep the index below the number of elements of this very block.",
+        "Memory beside a block of the heap was read or written: a tensor's buffer, or what new or malloc gave. It may "
+        "belong to another tensor, or to the allocator, and the program dies later, elsewhere.",
+    ),
+    "use-after-free": Rule(
+        "OP402",
+        "error",
+        "Use it before it is freed, or let a Tensor or std::vector own it.",
+        "A block was used after it was freed. Somebody else may have it by then.",
+    ),
+    "double-free": Rule(
+        "OP403",
+        "error",
+        "Free it once: let one owner (Tensor, std::unique_ptr, std::vector) do it.",
+        "A block was freed twice. The allocator may hand it out to two owners afterwards.",
+    ),
+    "stack-overrun": Rule(
+        "OP404",
+        "error",
+        "Check the index against the array's size, or use a std::vector.",
+        "Memory beside a local variable was read or written: other variables, or the address to return to.",
+    ),
+    "stack-exhausted": Rule(
+        "OP405",
+        "error",
+        "Make the recursion a loop, or large local arrays a std::vector.",
+        "The thread's stack was used up. TensorFlow's threads have less of it than the main thread.",
+    ),
+    "memory-leak": Rule(
+        "OP406",
+        "error",
+        "Use allocate_temp or std::vector, which free on every path.",
+        "Blocks that the op allocated were not freed, and nothing points to them any more. One block alone is a "
+        "warning: it may be meant to live as long as the program.",
+    ),
+    "unwritten-output": Rule(
+        "OP407",
+        "error",
+        "Write every element, or setZero() the output first.",
+        "Elements of an output were not written before the op returned, or only added to: they hold whatever was in "
+        "that memory, or are computed from it.",
+    ),
+    "data-race": Rule(
+        "OP408",
+        "error",
+        "Guard it with a mutex, make it std::atomic, or keep it local to Compute.",
+        "Two threads used the same memory at the same time, one of them wrote, and nothing put them in order. "
+        "TensorFlow calls Compute of one kernel from several threads at once.",
+    ),
+    "undefined-behaviour": Rule(
+        "OP409",
+        "error",
+        "Check the operands first, or compute in a type that holds it.",
+        "The language does not say what happens: the compiler may assume that it does not, and drop checks after it. "
+        "Where the machine's answer is mostly harmless (overflow, shifts) it is a warning.",
+    ),
+    "wild-access": Rule(
+        "OP410",
+        "error",
+        "Check the pointer and what it was computed from.",
+        "An address was used that belongs to no block: null, or computed from values that were not checked.",
+    ),
+    "global-overflow": Rule(
+        "OP411",
+        "error",
+        "Check the index against the array's size.",
+        "Memory beside a global variable was read or written.",
+    ),
+    "heap-damage": Rule(
+        "OP412",
+        "error",
+        "Run it with --asan and the source: it names the line that wrote.",
+        "The heap was found damaged, some time after it happened.",
+    ),
+    "died": Rule(
+        "OP413",
+        "error",
+        "",
+        "The program died, or did not end, and no sanitizer said why: see the report.",
+    ),
+    "uninitialised-value": Rule(
+        "OP414",
+        "error",
+        "Set it on every path before it is read.",
+        "What the op did depended on memory that was never written.",
+    ),
+    "local-outlived": Rule(
+        "OP415",
+        "error",
+        "Copy what is needed: the variable ends with its function.",
+        "A local variable was used through a pointer or reference after its block or function had ended.",
+    ),
+    "bad-free": Rule(
+        "OP416",
+        "error",
+        "Free with the partner of what allocated it, and that pointer.",
+        "Memory was freed that was not allocated, or not in that way.",
+    ),
+    "bad-argument": Rule(
+        "OP417",
+        "error",
+        "Check sizes and ranges before the call.",
+        "A function of the C library got a negative size, or ranges that overlap.",
+    ),
+}

@@ -1,5 +1,6 @@
 // Loaded by guest.c: outputs of the op are filled with a pattern before the op writes them, and looked at when it
-// returns. What still bears the pattern was never written.
+// returns. What still bears the pattern was never set. Floats are filled with a NaN of our own, which stays what it is
+// when something is added to it: sums that were never begun with zero are seen, too.
 //
 // FAULTLENS_OUTPUTS_OF   the library whose ops are looked at
 
@@ -9,6 +10,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +25,7 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 constexpr int kFrames = 24;
+constexpr size_t kPiece = 4096;  // bytes that are compared at a time
 constexpr int kSurely = 48;  // bits that would have to agree by chance
 
 struct Filled {
@@ -33,16 +36,34 @@ struct Filled {
 
 thread_local std::vector<Filled> filled;
 
-// Differs from place to place: copied values do not bear it.
-uint64_t PatternAt(uint64_t place) {
+constexpr uint32_t kFloatMark = 0x7fe5a3c6u;
+constexpr uint64_t kDoubleMark = 0x7ffe5a3c6b91d2e7u;
+
+bool IsFloat(tensorflow::DataType type) { return type == tensorflow::DT_FLOAT || type == tensorflow::DT_COMPLEX64; }
+bool IsDouble(tensorflow::DataType type) { return type == tensorflow::DT_DOUBLE || type == tensorflow::DT_COMPLEX128; }
+bool IsMarked(tensorflow::DataType type) { return IsFloat(type) || IsDouble(type); }
+
+// Of whole numbers it differs from place to place: copied values do not bear it.
+uint64_t PatternAt(tensorflow::DataType type, uint64_t place) {
+  if (IsFloat(type)) return kFloatMark | static_cast<uint64_t>(kFloatMark) << 32;
+  if (IsDouble(type)) return kDoubleMark;
   place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9u;
   place = (place ^ (place >> 27)) * 0x94d049bb133111ebu;
   return place ^ (place >> 31);
 }
 
-unsigned char ByteAt(const unsigned char* place) {
-  uint64_t address = reinterpret_cast<uint64_t>(place);
-  return static_cast<unsigned char>(PatternAt(address / 8) >> (8 * (address % 8)));
+// The pattern of memory from `begin` on, which is aligned as tensors are.
+void WritePattern(tensorflow::DataType type, const unsigned char* begin, size_t size, unsigned char* to) {
+  const uint64_t word = reinterpret_cast<uint64_t>(begin) / sizeof(uint64_t);
+  for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+    const uint64_t pattern = PatternAt(type, word + i / sizeof(uint64_t));
+    memcpy(to + i, &pattern, std::min(sizeof(uint64_t), size - i));
+  }
+}
+
+bool CanBeLookedAt(const Tensor& tensor) {
+  return tensor.IsInitialized() && tensorflow::DataTypeCanUseMemcpy(tensor.dtype()) && tensor.TotalBytes() > 0 &&
+         reinterpret_cast<uint64_t>(tensor.data()) % sizeof(uint64_t) == 0;
 }
 
 void* InLibrary() {
@@ -60,15 +81,55 @@ void* InLibrary() {
 }
 
 void Fill(OpKernelContext* context, int index, Tensor* tensor) {
-  if (!tensorflow::DataTypeCanUseMemcpy(tensor->dtype()) || tensor->TotalBytes() == 0) return;
+  if (!CanBeLookedAt(*tensor)) return;
   if (void* address = InLibrary()) {
     auto* bytes = static_cast<unsigned char*>(tensor->data());
-    for (size_t i = 0; i < tensor->TotalBytes(); ++i) bytes[i] = ByteAt(bytes + i);
+    WritePattern(tensor->dtype(), bytes, tensor->TotalBytes(), bytes);
     filled.push_back({context, index, address});
   }
 }
 
-void Tell(const Filled& output, const OpKernelContext& context, const Tensor& tensor, int64_t unset, int64_t first) {
+struct Unset {
+  int64_t count = 0;
+  int64_t first = -1;
+};
+
+Unset Count(const Tensor& tensor) {
+  Unset unset;
+  const auto* bytes = static_cast<const unsigned char*>(tensor.data());
+  const size_t size = tensor.TotalBytes() / tensor.NumElements();
+  if (kPiece % size != 0) return unset;
+  unsigned char pattern[kPiece];
+  for (size_t begin = 0; begin < tensor.TotalBytes(); begin += kPiece) {
+    const size_t length = std::min<size_t>(kPiece, tensor.TotalBytes() - begin);
+    WritePattern(tensor.dtype(), bytes + begin, length, pattern);
+    for (size_t i = 0; i < length; i += size) {
+      if (memcmp(bytes + begin + i, pattern + i, size) != 0) continue;
+      if (unset.count++ == 0) unset.first = static_cast<int64_t>((begin + i) / size);
+    }
+  }
+  return unset;
+}
+
+// Of values as small as a byte some bear the pattern by chance.
+bool IsSure(const Unset& unset, const Tensor& tensor) {
+  if (IsMarked(tensor.dtype())) return unset.count > 0;
+  const size_t size = tensor.TotalBytes() / tensor.NumElements();
+  const double by_chance = size >= 8 ? 0 : static_cast<double>(tensor.NumElements()) / (1ull << (8 * size));
+  return unset.count * static_cast<int64_t>(8 * size) >= kSurely && unset.count > 4 * by_chance;
+}
+
+// An op is not to blame for what others handed to it.
+bool CameIn(OpKernelContext* context, tensorflow::DataType type) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (!context->has_input(i) || tensorflow::IsRefType(context->input_dtype(i))) continue;
+    const Tensor& input = context->input(i);
+    if (input.dtype() == type && IsMarked(type) && CanBeLookedAt(input) && Count(input).count > 0) return true;
+  }
+  return false;
+}
+
+void Tell(const Filled& output, const OpKernelContext& context, const Tensor& tensor, const Unset& unset) {
   const char* folder = getenv("FAULTLENS_SANITIZE_LOG");
   char path[PATH_MAX];
   if (!folder) return;
@@ -77,7 +138,8 @@ void Tell(const Filled& output, const OpKernelContext& context, const Tensor& te
   if (file < 0) return;
   dprintf(file, "%s\t%s\t%d\t%zx\t%lld\t%lld\t%lld\t%s\t%s\n", context.op_kernel().type_string().c_str(),
           context.op_kernel().name().c_str(), output.index, reinterpret_cast<size_t>(output.address),
-          static_cast<long long>(unset), static_cast<long long>(tensor.NumElements()), static_cast<long long>(first),
+          static_cast<long long>(unset.count), static_cast<long long>(tensor.NumElements()),
+          static_cast<long long>(unset.first),
           tensorflow::DataTypeString(tensor.dtype()).c_str(), tensor.shape().DebugString().c_str());
   close(file);
   auto note = reinterpret_cast<void (*)(const char*)>(dlsym(RTLD_DEFAULT, "faultlens_note_python"));
@@ -86,24 +148,9 @@ void Tell(const Filled& output, const OpKernelContext& context, const Tensor& te
 
 void Look(const Filled& output, OpKernelContext* context) {
   Tensor* tensor = context->mutable_output(output.index);
-  if (!tensor || !tensor->IsInitialized() || !tensorflow::DataTypeCanUseMemcpy(tensor->dtype())) return;
-  const auto* bytes = static_cast<const unsigned char*>(tensor->data());
-  const int64_t count = tensor->NumElements();
-  const size_t size = count ? tensor->TotalBytes() / count : 0;
-  int64_t unset = 0, first = -1;
-  for (int64_t i = 0; i < count; ++i) {
-    size_t same = 0;
-    while (same < size && bytes[i * size + same] == ByteAt(bytes + i * size + same)) ++same;
-    if (same == size) {
-      ++unset;
-      if (first < 0) first = i;
-    }
-  }
-  // Of values as small as a byte some bear it by chance.
-  const double by_chance = size >= 8 ? 0 : static_cast<double>(count) / static_cast<double>(1ull << (8 * size));
-  if (unset * static_cast<int64_t>(8 * size) >= kSurely + 8 || (size >= 4 && unset > 0)) {
-    if (unset > 4 * by_chance) Tell(output, *context, *tensor, unset, first);
-  }
+  if (!tensor || !CanBeLookedAt(*tensor)) return;
+  const Unset unset = Count(*tensor);
+  if (IsSure(unset, *tensor) && !CameIn(context, tensor->dtype())) Tell(output, *context, *tensor, unset);
 }
 
 std::vector<Filled> TakeOf(OpKernelContext* context) {

@@ -24,7 +24,7 @@ class Unwritten(NamedTuple):
         all_of = "no element" if self.unset == self.elements else ""
         some = f"{count(self.unset, 'element')} of {self.elements:,}"
         what = f"{all_of} of output {self.output} is" if all_of else f"{some} of output {self.output} {self._verb}"
-        return f"{what} {'ever' if all_of else 'never'} written"
+        return f"{what} {'ever' if all_of else 'never'} set"
 
     @property
     def _verb(self) -> str:
@@ -32,9 +32,7 @@ class Unwritten(NamedTuple):
 
     @property
     def fact(self) -> str:
-        return (
-            f"{self.dtype} {self.shape}: the first one is number {self.first}, still as it was when the op was called"
-        )
+        return f"{self.dtype} {self.shape}: number {self.first} is what was in the memory before, or computed from it"
 
 
 def parse(text: str) -> Iterator[Unwritten]:
