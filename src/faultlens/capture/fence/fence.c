@@ -307,7 +307,7 @@ static void close_slot(const struct fence_slot *slot) {
 }
 
 /* The import of TensorFlow leaves half a million small blocks, more than there are slots, and takes long enough. */
-#define GLANCE 64 /* allocations between two looks at what is loaded */
+#define GLANCE 64 /* allocations between two looks at what is loaded, and wished for */
 #define OWN_CODE 32
 static bool sparing, looking;
 static unsigned long long loads_seen;
@@ -538,7 +538,8 @@ static SLOW bool draw(uint32_t *countdown, bool aligned) {
         *countdown = GLANCE;
         return false;
     }
-    *countdown = every == 0 ? NEVER : every == 1 ? 1 : 1 + random_number() % (2 * every - 1);
+    /* Who has the table may change what is wished for while the program runs. */
+    *countdown = !arena_bytes ? NEVER : every == 0 ? GLANCE : every == 1 ? 1 : 1 + random_number() % (2 * every - 1);
     return (every == 1 || (every && !is_new)) && is_affordable(aligned);
 }
 
