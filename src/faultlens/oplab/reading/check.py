@@ -16,13 +16,18 @@ from faultlens.oplab.reading.unit import Unit, load
 _ALLOWED = re.compile(r"//\s*faultlens:\s*allow\s+(OP\d{3}|[a-z-]+)\b[ \t]*(.*)")
 
 
-def check(unit: Unit) -> list[OpFinding]:
-    """Sorted by place; one finding for each rule and line."""
+def check(unit: Unit, failed: list[str] | None = None) -> list[OpFinding]:
+    """Sorted by place; one finding for each rule and line. A rule that fails is told in `failed`, if that is given."""
     found: dict[tuple[str, str, int], OpFinding] = {}
     for rule in catalogue():
-        for finding in rule.examine(unit):
-            if finding.span is not None:
-                found.setdefault((finding.code, finding.span.path, finding.span.line), finding)
+        try:
+            for finding in rule.examine(unit):
+                if finding.span is not None:
+                    found.setdefault((finding.code, finding.span.path, finding.span.line), finding)
+        except Exception as error:
+            if failed is None:
+                raise
+            failed.append(f"{unit.sources[0].path} by {rule.code}: it failed with {type(error).__name__}")
     sources = {source.path: source for source in unit.sources}
     kept = [_allowed(finding, sources) for finding in found.values() if finding.span and finding.span.path in sources]
     return sorted(

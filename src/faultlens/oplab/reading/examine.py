@@ -30,7 +30,7 @@ def examine(paths: Sequence[Path], python: str | None = None) -> OpReport:
     skipped: list[str] = []
     read = list(units(sources))
     for unit in read:
-        findings += check(unit)
+        findings += check(unit, skipped)
         skipped += _not_seen(unit)
     if sources:
         lines = sum(source.lines for unit in read for source in unit.sources)

@@ -139,6 +139,8 @@ def _assign_name(walker: Walker, target: Node, value: Symbol, state: State, node
             walker.note("assign", node, state, on=old, by=(value,), name=name, detail="static", write=True)
             _keep(state, value)
             return
+        if name in state.stale and "&" in state.types.get(name, ""):
+            walker.note("touch", node, state, on=state.refers.get(name, UNKNOWN), name=name)
         if old[0] == "view" and "*" not in state.types.get(name, ""):  # all elements
             mark_written(state, old)
             return

@@ -263,10 +263,10 @@ def _expression(walker: Walker, node: Node, states: list[State]) -> list[State]:
     if not node.children:
         return states
     inner = node.children[0]
-    if inner.kind == "call_expression":
-        macro = MACROS.get(name_of(inner.get("function")))
-        if macro is not None:
-            return [end for state in states for end in macro(walker, inner, arguments(inner), state)]
+    called = _streamed_to(inner)
+    macro = MACROS.get(name_of(called.get("function"))) if called.kind == "call_expression" else None
+    if macro is not None:
+        return [end for state in states for end in macro(walker, called, arguments(called), state)]
     found = []
     for state in states:
         for end, value in walker.fork(state, lambda each: evaluate(walker, inner, each)):
@@ -276,6 +276,13 @@ def _expression(walker: Walker, node: Node, states: list[State]) -> list[State]:
                 continue
             found.append(end)
     return found
+
+
+def _streamed_to(node: Node) -> Node:
+    """CHECK(x) of `CHECK(x) << "text"`."""
+    while node.kind == "binary_expression" and node.operator == "<<" and (left := node.get("left")) is not None:
+        node = left
+    return node
 
 
 def _gives_status(walker: Walker, call: Node) -> bool:

@@ -55,7 +55,8 @@ class IgnoredStatus(Rule):
                 continue
             function = value.get("function")
             called = function.text.rpartition("->")[2] if function is not None else ""
-            if called not in _GIVE or node.parent is None or "Status" not in node.parent.text.partition(name.text)[0]:
+            kind = node.parent.get("type") if node.parent is not None else None
+            if called not in _GIVE or kind is None or not kind.text.endswith(("Status", "auto")):
                 continue
             uses = [each for each in followed.function.body.find("identifier") if each.text == name.text]
             if len(uses) == 1:

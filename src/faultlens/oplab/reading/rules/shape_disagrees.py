@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import related
+from faultlens.oplab.reading.checked import rank_known, related
+from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import Symbol
@@ -35,7 +36,7 @@ class ShapeDisagrees(Rule):
             if len(event.by) < 2 or not isinstance(event.on[1], int) or event.on[1] not in said:
                 continue
             claimed, made = said[event.on[1]], event.by[1]
-            if not _differ(claimed, made):
+            if not _differ(claimed, made) and not _never_scalar(claimed, made, event):
                 continue
             if claimed[0] == made[0] == "shape" and related(event.place, [claimed[1]], [made[1]]):
                 continue
@@ -76,6 +77,11 @@ def _differ(claimed: Symbol, made: Symbol) -> bool:
     if claimed[0] == "shape" and made[0] == "mkshape":
         return not _made_of(made, claimed[1])
     return False
+
+
+def _never_scalar(claimed: Symbol, made: Symbol, event: Event) -> bool:
+    """A scalar is promised, and the output gets the shape of an input whose rank nobody limits."""
+    return claimed == ("mkshape",) and made[0] == "shape" and not rank_known(event.place, made[1])
 
 
 def _made_of(shape: Symbol, tensor: Symbol) -> bool:

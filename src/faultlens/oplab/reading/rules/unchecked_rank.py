@@ -67,16 +67,15 @@ class UncheckedRank(Rule):
         x, context = object_text(event.node).removesuffix(".shape()").removesuffix("->shape()"), context_of(event.node)
         if at_least:
             check = f"{x}.dims() >= {rank}"
-            told = f'"{x} must have at least {rank} dimension(s), not shape "'
+            told = f"{x} needs {rank} dimension{'s' if rank > 1 else ''}"
         else:
             asks = _ASKS.get(rank)
             check = f"TensorShapeUtils::{asks}({x}.shape())" if asks else f"{x}.dims() == {rank}"
-            told = f'"{x} must have rank {rank}, not shape "'
+            told = f"{x} must have rank {rank}"
         return self.found(
             event,
             title,
             "check it first",
-            f"OP_REQUIRES({context}, {check},\n"
-            f"            errors::InvalidArgument({told}, {x}.shape().DebugString()));",
+            f'OP_REQUIRES({context}, {check},\n            errors::InvalidArgument("{told}"));',
             followed=followed,
         )

@@ -34,7 +34,8 @@ class UnrelatedSizes(Rule):
             if event.on[0] in ("input", "output", "temp") and not isinstance(event.on[1], tuple):
                 yield from self._index(event, followed)
         for event in good(followed.of("copy")):
-            yield from self._copy(event, followed)
+            if event.detail != "text":
+                yield from self._copy(event, followed)
 
     def _index(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
         place = event.place
