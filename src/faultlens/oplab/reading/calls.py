@@ -42,7 +42,7 @@ def call(walker: Walker, node: Node, state: State, write: str = "") -> Symbol:
     if function.kind == "field_expression":
         object_ = evaluate(walker, function.get("argument"), state)
         types = template_arguments(function.get("field"))
-        value = _method(walker, Call(node, name, given, types, object_), state, write)
+        value = _method(walker, Call(node, name, given, types, object_), state)
     elif name in _CASTS and types:
         value = cast(walker, node, state, name, types[0], evaluate(walker, given[0], state) if given else UNKNOWN)
     elif function.kind == "identifier" and name in state.variables:
@@ -94,13 +94,15 @@ def _run_lambda(walker: Walker, callee: Symbol, values: list[Symbol], state: Sta
 
 def in_parallel(walker: Walker, node: Node, name: str, callee: Symbol, values: list[Symbol], state: State) -> None:
     """A lambda that other threads run, maybe several at once."""
-    before = walker.parallel, walker.shared
+    before, locks = (walker.parallel, walker.shared), state.locks
     walker.note("parallel", node, state, name=name, on=callee)
     walker.parallel, walker.shared = walker.lambdas[callee[1]].node, frozenset(state.variables)
+    state.locks = ()  # the other threads do not hold them
     try:
         _run_lambda(walker, callee, _range(walker, callee, values), state)
     finally:
         walker.parallel, walker.shared = before
+        state.locks = locks
 
 
 def _range(walker: Walker, callee: Symbol, values: list[Symbol]) -> list[Symbol]:
@@ -117,11 +119,13 @@ def _range(walker: Walker, callee: Symbol, values: list[Symbol]) -> list[Symbol]
 # ------------------------------------------------------------------------------------------- methods
 
 
-def _method(walker: Walker, this: Call, state: State, write: str) -> Symbol:
+def _method(walker: Walker, this: Call, state: State) -> Symbol:
     object_ = this.object or UNKNOWN
     if this.name in ("lock", "Lock", "unlock", "Unlock") and not this.given and object_[0] not in ("param", "call"):
         return standard_calls.lock(walker, this, state)
     function = this.node.get("function")
+    if object_[0] == "heap" and function is not None and "new " in function.text.partition("->")[0]:
+        escape(state, object_)  # (new Work(ctx))->Start() frees itself
     if function is not None and function.operator == "->":
         use(walker, this.node, state, object_)
     if not state.possible:
@@ -141,7 +145,7 @@ def _method(walker: Walker, this: Call, state: State, write: str) -> Symbol:
             return _inline(walker, this.node, found, values, state)
     if this.name in _CHANGES:
         state.moved(object_)
-    if (this.name in _CHANGES or write) and object_[0] not in ("view", "ptr"):
+    if this.name in _CHANGES and object_[0] not in ("view", "ptr"):
         outlives(walker, this.node, state, object_, values[0] if values else UNKNOWN)
         _captured(walker, this, state)
     if object_[0] == "view":
@@ -188,6 +192,7 @@ def _named(walker: Walker, this: Call, function: Node, state: State) -> Symbol:
     if function.kind == "template_type" or (
         walker.unit.class_(this.name) and this.name not in walker.unit.function_names
     ):
+        walker.hand_over(values, state)
         return ("object", this.name, *values)
     if this.name == walker.callback and walker.callback:
         state.done += 1
@@ -210,7 +215,7 @@ def _find(walker: Walker, this: Call, function: Node, count: int) -> Function | 
 def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol], state: State) -> Symbol:
     """Follows the call; how it may end is chosen by `walker.fork`."""
     for value in values:
-        if value[0] == "lambda" and _has_callback(walker, value):
+        if value[0] == "lambda" and has_callback(walker, value):
             state.handed = True
     if any(frame.function is function for frame in walker.frames):
         walker.note("recursion", node, state, name=function.name, by=values)
@@ -235,12 +240,29 @@ def _followed(
             value = ("addr", inside)
         inner.variables[parameter.name] = value
         inner.types[parameter.name] = parameter.type
-    calls, loops, walker.calls, walker.loops = walker.calls, walker.loops, (*walker.calls, node), 0
+    before = walker.calls, walker.loops, walker.owner
+    walker.calls, walker.loops = (*walker.calls, node), 0
+    elsewhere = function.of_class in walker.unit.classes and not _is_own(walker, function.of_class)
+    if elsewhere:
+        walker.owner, inner.members = walker.unit.classes[function.of_class], {}
     try:
         ends = walker.run(function, inner)
     finally:
-        walker.calls, walker.loops = calls, loops
+        walker.calls, walker.loops, walker.owner = before
+    if elsewhere:
+        for end, _ in ends:
+            end.members = dict(state.members)
     return [(_back(state, end, addressed), value) for end, value in ends]
+
+
+def _is_own(walker: Walker, class_name: str) -> bool:
+    """The class that is followed, or one of its bases."""
+    owner = walker.owner
+    while owner is not None:
+        if owner.name == class_name:
+            return True
+        owner = next((walker.unit.classes[base] for base in owner.bases if base in walker.unit.classes), None)
+    return False
 
 
 def _back(before: State, end: State, addressed: dict[str, str]) -> State:
@@ -294,15 +316,19 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
 
 
 def _given_lambda(walker: Walker, this: Call, value: Symbol, values: list[Symbol], state: State) -> None:
-    if _has_callback(walker, value):
+    if has_callback(walker, value):
         state.handed = True
     if _PARALLEL.search(this.name) or "workers" in this.node.text:
         in_parallel(walker, this.node, this.name, value, values, state)
-    else:
+        return
+    walker.deferred += 1
+    try:
         _run_lambda(walker, value, [], state)
+    finally:
+        walker.deferred -= 1
 
 
-def _has_callback(walker: Walker, value: Symbol) -> bool:
+def has_callback(walker: Walker, value: Symbol) -> bool:
     return bool(walker.callback and re.search(rf"\b{walker.callback}\b", walker.lambdas[value[1]].node.text))
 
 

@@ -59,7 +59,7 @@ def _allocate_output(walker: Walker, this: Call, state: State) -> Symbol:
         state.shapes[("forwarded", tensor)] = values[0]
     walker.note("output", this.node, state, on=tensor, by=(values[at], values[at + 1]), name=this.name)
     store(walker, this, state, values[at + 2], tensor)
-    return ("status", this.name)
+    return ("status", this.name, tensor)
 
 
 def _allocate_temp(walker: Walker, this: Call, state: State) -> Symbol:
@@ -70,7 +70,7 @@ def _allocate_temp(walker: Walker, this: Call, state: State) -> Symbol:
     tensor: Symbol = ("temp", this.node.start)
     state.shapes[tensor] = values[at - 1]
     store(walker, this, state, values[at], tensor)
-    return ("status", this.name)
+    return ("status", this.name, tensor)
 
 
 def _set_output(walker: Walker, this: Call, state: State) -> Symbol:
@@ -125,14 +125,16 @@ def _dtype(kind: str) -> Handler:
 def _lookup(walker: Walker, this: Call, state: State) -> Symbol:
     """A reference that must be given back with Unref."""
     values = this.values(walker, state)
-    if values and values[-1][0] == "addr" and this.name.startswith("Lookup"):
-        name = str(values[-1][1])
-        kind = state.types.get(name, "")
-        resource: Symbol = ("resource", this.node.start)
-        if kind.endswith("*") and not name.startswith("this."):
-            state.held[resource] = Held("reference", this.node)
-        store(walker, this, state, values[-1], resource)
-    return ("status", this.name)
+    resource: Symbol = ("resource", this.node.start)
+    for value in values:
+        if value[0] == "addr":
+            name = str(value[1])
+            if state.types.get(name, "").endswith("*") and not name.startswith("this."):
+                state.held[resource] = Held("reference", this.node)
+            store(walker, this, state, value, resource)
+        elif value[0] == "lambda":
+            walker.hand_over([value], state)
+    return ("status", this.name, resource)
 
 
 METHODS: dict[str, Handler] = {

@@ -61,8 +61,8 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
         listed = given is not None and given.kind == "initializer_list"
         value = made(walker, kind, values, place, declarator, state, listed=listed)
         if value == UNKNOWN:
+            walker.hand_over(values, state)
             for each in values:
-                escape(state, each)
                 mark_written(state, each)
             value = values[0] if len(values) == 1 else ("var", name, place) if not values else ("call", kind, *values)
     if kind.startswith("static ") and ("*" in kind or "const" not in kind) and not kind.endswith("* const"):
@@ -107,7 +107,8 @@ def made(
         return UNKNOWN
     if LOCKS.search(plain) and values:
         mutex = values[0]
-        walker.note("lock", node, state, on=mutex, name=last)
+        if not walker.deferred:
+            walker.note("lock", node, state, on=mutex, name=last)
         state.locks = (*state.locks, (mutex, node))
         return ("lock", mutex)
     if CONTAINERS.search(plain + "<") and "<" in plain:

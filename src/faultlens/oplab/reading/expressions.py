@@ -164,9 +164,10 @@ def _assign_name(walker: Walker, target: Node, value: Symbol, state: State, node
 
 
 def _assign_member(walker: Walker, name: str, value: Symbol, state: State, node: Node, operator: str) -> None:
-    walker.note("assign", node, state, on=("member", name), by=(value,), name=name, detail="member", write=True)
+    member = walker.member(name)
+    walker.note("assign", node, state, on=member, by=(value,), name=member[1], detail="member", write=True)
     _keep(state, value)
-    state.members[name] = value if operator == "=" else ("member", name)
+    state.members[name] = value if operator == "=" else member
 
 
 def _keep(state: State, value: Symbol) -> None:
@@ -204,7 +205,7 @@ def _identifier(walker: Walker, node: Node, state: State) -> Symbol:
             state.unset -= {name}
         return state.variables[name]
     if walker.owner is not None and name in walker.owner.members:
-        return state.members.get(name, ("member", name))
+        return state.members.get(name, walker.member(name))
     if name in walker.unit.constants:
         return walker.unit.constants[name]
     return ("global", name) if name in walker.unit.globals else ("name", name)
@@ -405,7 +406,7 @@ def _field(walker: Walker, node: Node, state: State) -> Symbol:
     object_ = evaluate(walker, node.get("argument"), state)
     name = name_of(node.get("field"))
     if object_ == ("this",):
-        return state.members.get(name, ("member", name))
+        return state.members.get(name, walker.member(name))
     if node.operator == "->":
         use(walker, node, state, object_)
     if object_[0] == "call":

@@ -38,7 +38,6 @@ def _return_if_error(walker: Walker, node: Node, given: list[Node], state: State
     for asked, status in walker.fork(state, lambda each: evaluate(walker, given[0], each)):
         failing = asked.copy()
         failing.assume(("ok", status), False)
-        _not_got(failing, node)
         if failing.possible:
             walker.leave(failing, ERROR, "return", node)
         asked.assume(("ok", status), True)
@@ -82,7 +81,6 @@ def _split(walker: Walker, node: Node, found: list[tuple[State, Symbol]], callba
     for asked, condition in found:
         failing = asked.copy()
         failing.assume(condition, False)
-        _not_got(failing, node)
         if failing.possible:
             if callback is not None:
                 failing.done += 1
@@ -91,15 +89,6 @@ def _split(walker: Walker, node: Node, found: list[tuple[State, Symbol]], callba
         asked.assume(condition, True)
         ends.append(asked)
     return ends
-
-
-def _not_got(state: State, node: Node) -> None:
-    """A call that failed gave nothing that must be given back."""
-    state.held = {
-        symbol: held
-        for symbol, held in state.held.items()
-        if not (held.what == "reference" and node.start <= held.node.start < node.end)
-    }
 
 
 def _is_async(node: Node) -> bool:

@@ -45,7 +45,9 @@ def give_back(walker: Walker, node: Node, state: State, value: Symbol, how: str)
     """free(p), delete p, p->Unref()."""
     symbol = value[1] if value[0] == "ptr" and value[2] == ZERO else value
     held = state.held.get(symbol)
-    if held is not None:
+    if held is not None and held.what == "reference":  # others may hold one as well
+        state.held[symbol] = held._replace(state="escaped")
+    elif held is not None:
         walker.note("free", node, state, on=symbol, name=how)
         state.held[symbol] = held._replace(state="freed", at=node)
     elif value[0] in ("member", "static", "global"):
@@ -169,7 +171,8 @@ def _resize(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _grow(walker: Walker, this: Call, state: State) -> Symbol:
-    this.values(walker, state)
+    for value in this.values(walker, state):
+        escape(state, value)
     state.shapes[_on(this)] = ("size", (*_on(this), this.node.start))
     state.moved(_on(this))
     _captured(walker, this, state)

@@ -83,6 +83,9 @@ class State:
             self.possible &= condition[1] is holds
         elif kind == "ok" and condition[1][0] in ("error", "okay"):
             self.possible &= (condition[1][0] == "okay") is holds
+        elif kind == "ok" and not holds and condition[1][0] == "status" and condition[1][-1] in self.held:
+            self.held = {symbol: held for symbol, held in self.held.items() if symbol != condition[1][-1]}
+            self._remember(condition, holds, loop)
         elif kind == "ok-status":  # ctx->status().ok()
             self.possible &= (self.failed is None) is holds
         elif (known := _null_test(condition)) is not None:

@@ -60,6 +60,8 @@ class Choices:
 class Walker:
     def __init__(self, unit: Unit, owner: Class | None = None, op: Op | None = None) -> None:
         self.unit, self.owner, self.op = unit, owner, op
+        self.root_owner = owner.name if owner is not None else ""
+        self.deferred = 0  # lambdas that may run at another time
         self.events: list[Event] = []
         self.frames: list[Frame] = []
         self.calls: tuple[Node, ...] = ()
@@ -117,6 +119,11 @@ class Walker:
     def at_root(self) -> bool:
         return len(self.frames) == 1
 
+    def member(self, name: str) -> Symbol:
+        """Of the class whose function is followed; those of other classes have its name before them."""
+        owner = self.owner.name if self.owner is not None else ""
+        return ("member", name if owner == self.root_owner else f"{owner}.{name}")
+
     # ------------------------------------------------------------------------------------ expressions
 
     def call(self, node: Node, state: State, write: str = "") -> Symbol:
@@ -133,14 +140,20 @@ class Walker:
         symbol: Symbol = ("heap", node.start, kind.text if kind else "")
         length = declarator.get("length") if declarator is not None else None
         size = evaluate(self, length, state) if length is not None else number(1)
-        for value in values:
-            declarations.escape(state, value)
+        self.hand_over(values, state)
         if node.get("placement") is not None:
             return UNKNOWN
         self.note("size", node, state, on=symbol, by=(size,), name="new")
         state.held[symbol] = Held("new", node)
         state.shapes[symbol] = size
         return symbol
+
+    def hand_over(self, values: list[Symbol], state: State) -> None:
+        """An object is made of them: it may keep them, and call the callback later."""
+        for value in values:
+            declarations.escape(state, value)
+            if value == ("param", self.callback) or (value[0] == "lambda" and calls.has_callback(self, value)):
+                state.handed = True
 
     def delete(self, node: Node, state: State) -> Symbol:
         value = evaluate(self, node.children[-1], state) if node.children else UNKNOWN
@@ -312,6 +325,8 @@ def _return(walker: Walker, node: Node, states: list[State]) -> list[State]:
     value = node.children[0] if node.children else None
     for state in states:
         for end, returned in walker.fork(state, lambda each: evaluate(walker, value, each)):
+            if walker.at_root or walker.function.name == "lambda":  # whoever called has it now
+                declarations.escape(end, returned)
             walker.leave(end, returned, "return", node)
     return []
 

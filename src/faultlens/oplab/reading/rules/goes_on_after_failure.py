@@ -53,9 +53,7 @@ class GoesOnAfterFailure(Rule):
 
 def _depends(event: Event) -> bool:
     """What was found wrong is what the caller goes on to use: the same tensor, or one that was not allocated."""
-    wrong = parts(event.place.wrong)
-    allocated = any(part[0] == "status" and "allocate" in str(part[1]) for part in wrong)
-    return event.on in wrong or (allocated and event.on[0] in ("output", "temp"))
+    return event.kind != "output" and event.on in parts(event.place.wrong)
 
 
 def _matters(on: tuple[object, ...], kind: str) -> bool:

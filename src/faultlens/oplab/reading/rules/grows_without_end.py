@@ -8,7 +8,7 @@ from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.syntax import name_of
 from faultlens.oplab.reading.unit import Followed
 
-_ADDS = ("push_back", "emplace_back", "insert", "emplace", "push", "append", "push_front", "try_emplace")
+_ADDS = ("push_back", "emplace_back", "push", "append", "push_front")  # a map has as many entries as there are keys
 _TAKES = r"clear|erase|pop|pop_back|pop_front|resize|reset|swap|assign|shrink_to_fit|size|extract"
 
 
@@ -31,7 +31,8 @@ class Grows(Rule):
             method = name_of(event.node.get("function")) if event.node.kind == "call_expression" else ""
             if event.detail not in ("member", "static", "global") or event.name in told or method not in _ADDS:
                 continue
-            emptied = rf"\b{re.escape(event.name)}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{re.escape(event.name)}\s*=[^=]"
+            name = re.escape(event.name)
+            emptied = rf"\b{name}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{name}\s*=[^=]|(?:swap|move|exchange)\([^;]*\b{name}\b"
             if re.search(emptied, everything):
                 continue
             told.add(event.name)

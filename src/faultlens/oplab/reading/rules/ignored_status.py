@@ -33,7 +33,11 @@ class IgnoredStatus(Rule):
         for event in followed.of("ignored"):
             name = str(event.on[1]) if event.on[0] == "status" else _called(event.node)
             fills = re.search(r"[(,]\s*&\s*\w", event.node.text) is not None
-            if event.name == "IgnoreError" and name not in _GIVE and not fills:
+            own = (
+                followed.unit.function(name) is not None
+                or followed.unit.method(followed.function.of_class, name) is not None
+            )
+            if event.name == "IgnoreError" and name not in _GIVE and not (fills and own):
                 continue
             context = context_of(event.node)
             inner = short(event.node.children[0], 60) if event.name == "IgnoreError" else short(event.node, 60)
