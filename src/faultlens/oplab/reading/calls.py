@@ -64,6 +64,8 @@ def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state
     if callee[0] in ("view", "null"):
         return element(walker, node, state, callee, given_values(walker, given, state), write)
     values = given_values(walker, given, state)
+    if callee[0] in ("member", "static", "global") and _is_engine(walker, callee):
+        outlives(walker, node, state, callee)
     if callee[0] == "lambda":
         return _run_lambda(walker, callee, values, state)
     if callee[0] == "object" and (found := walker.unit.method(str(callee[1]), "operator()", len(values))):
@@ -89,7 +91,7 @@ def _run_lambda(walker: Walker, callee: Symbol, values: list[Symbol], state: Sta
             inner.variables[name] = ("param", name)
         return walker.run(function, inner)
 
-    return _taken(walker, walker.once(followed), state, hidden=names)
+    return _taken(walker, walker.once(function.node, followed), state, hidden=names)
 
 
 def in_parallel(walker: Walker, node: Node, name: str, callee: Symbol, values: list[Symbol], state: State) -> None:
@@ -222,7 +224,7 @@ def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol]
         return ("call", function.name, *values)
     if len(walker.frames) > DEEPEST:
         return _unknown(walker, Call(node, function.name, [], [], None), values, state)
-    return _taken(walker, walker.once(lambda: _followed(walker, node, function, values, state)), state)
+    return _taken(walker, walker.once(node, lambda: _followed(walker, node, function, values, state)), state)
 
 
 def _followed(
@@ -294,6 +296,8 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
     """Nothing is known of it: what it was given may be written, kept or checked."""
     walker.note("call", this.node, state, on=this.object or UNKNOWN, by=values, name=this.name)
     for value in values:
+        if value[0] in ("member", "static", "global") and _is_engine(walker, value):
+            outlives(walker, this.node, state, value)
         if value == CONTEXT:
             state.outputs |= {ALL}
         elif value[0] == "addr":
@@ -316,16 +320,29 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
 
 
 def _given_lambda(walker: Walker, this: Call, value: Symbol, values: list[Symbol], state: State) -> None:
+    """It may run now or later, once or often."""
     if has_callback(walker, value):
         state.handed = True
+    done = state.done
     if _PARALLEL.search(this.name) or "workers" in this.node.text:
         in_parallel(walker, this.node, this.name, value, values, state)
-        return
-    walker.deferred += 1
-    try:
-        _run_lambda(walker, value, [], state)
-    finally:
-        walker.deferred -= 1
+    else:
+        walker.deferred += 1
+        try:
+            _run_lambda(walker, value, [], state)
+        finally:
+            walker.deferred -= 1
+    state.done = done
+
+
+def _is_engine(walker: Walker, value: Symbol) -> bool:
+    """A generator of random numbers: each number that it gives changes it."""
+    name = str(value[1])
+    member = walker.owner.members.get(name) if walker.owner is not None else None
+    kind = member.type if member else walker.unit.globals.get(name, "")
+    return bool(
+        re.search(r"\b(?:mt19937\w*|default_random_engine|minstd_rand0?|ranlux\w*|SimplePhilox|PhiloxRandom)\b", kind)
+    )
 
 
 def has_callback(walker: Walker, value: Symbol) -> bool:

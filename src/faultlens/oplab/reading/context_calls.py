@@ -79,7 +79,7 @@ def _set_output(walker: Walker, this: Call, state: State) -> Symbol:
         tensor = _which(walker, values[0], "output")
         state.outputs |= {tensor if not isinstance(tensor[1], tuple) else ALL}
         state.written |= {tensor}
-        walker.note("output", this.node, state, on=tensor, by=values[:1], name=this.name)
+        walker.note("output", this.node, state, on=tensor, by=values[:2], name=this.name)
     return ("status", this.name) if values and values[0][0] == "str" else UNKNOWN
 
 

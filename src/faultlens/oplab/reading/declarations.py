@@ -137,9 +137,30 @@ def made(
         return symbol
     if last in ("unique_ptr", "shared_ptr", "RefCountPtr", "ScopedUnref") or last.endswith("Cleanup"):
         for value in values:
-            escape(state, value)
+            _own(walker, value, node, state)
         return values[0] if values and last.endswith("_ptr") else ("guard", *values)
+    if "regex" in last and values and values[0][0] != "str":
+        walker.note("throw", node, state, name="regex", by=values)
+    if last == "Map" and "Aligned" in plain and values:
+        walker.note("call", node, state, name=_alignment(plain), by=values)
     return UNKNOWN
+
+
+def _own(walker: Walker, value: Symbol, node: Node, state: State) -> None:
+    """A smart pointer takes memory: it is the only one that may free it."""
+    held = state.held.get(value)
+    if held is not None and held.state == "owned":
+        walker.note("free", node, state, on=value, name="owner")
+    elif held is not None and held.what in ("new", "malloc"):
+        state.held[value] = held._replace(state="owned", at=node)
+    else:
+        escape(state, value)
+
+
+def _alignment(kind: str) -> str:
+    """ "Aligned32" of Eigen::Map<…, Eigen::Aligned32>."""
+    found = re.search(r"Aligned(\d*)", kind)
+    return f"Aligned{found[1] or 16}" if found else ""
 
 
 def shape(walker: Walker, values: list[Symbol], listed: bool, node: Node, state: State) -> Symbol:

@@ -8,7 +8,7 @@ from faultlens.oplab.reading import declarations
 from faultlens.oplab.reading.expressions import evaluate
 from faultlens.oplab.reading.functions import declared_type
 from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, is_tensor, number
+from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, constant, is_tensor, number
 from faultlens.oplab.reading.syntax import Node, name_of
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
                     state.members[name] = ("member", name)
             if counter:
                 state.variables[counter[1]] = counter
+                if _never_runs(counter):
+                    ends.append(state)
+                    continue
             grown = _grown_in(node, state)
             state.stale |= {name for name, owner in state.refers.items() if owner in grown and name not in changed}
             state.shapes.update({each: ("size", (*each, node.start)) for each in grown if each[0] == "vec"})
@@ -112,6 +115,11 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
             if name in end.variables and end.variables[name][0] == "loop":
                 end.variables[name] = ("vary", name, node.end)
     return after
+
+
+def _never_runs(counter: Symbol) -> bool:
+    first, beyond = constant(counter[3]), constant(counter[4])
+    return first is not None and beyond is not None and beyond <= first
 
 
 def _varied(old: Symbol, name: str, place: int) -> Symbol:

@@ -33,6 +33,8 @@ def _allocate(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("size", this.node, state, on=symbol, by=(size,), name="malloc", detail=this.name)
     state.held[symbol] = Held(this.name, this.node)
     state.shapes[symbol] = ("allocated", size)
+    if this.name in ("calloc", "realloc", "strdup"):
+        state.written |= {symbol}
     return symbol
 
 
@@ -47,11 +49,41 @@ def give_back(walker: Walker, node: Node, state: State, value: Symbol, how: str)
     held = state.held.get(symbol)
     if held is not None and held.what == "reference":  # others may hold one as well
         state.held[symbol] = held._replace(state="escaped")
+    elif held is not None and held.state == "owned":  # its owner frees it as well
+        walker.note("free", node, state, on=symbol, name=how)
     elif held is not None:
         walker.note("free", node, state, on=symbol, name=how)
         state.held[symbol] = held._replace(state="freed", at=node)
     elif value[0] in ("member", "static", "global"):
         outlives(walker, node, state, value)
+
+
+def _owned(walker: Walker, this: Call, state: State) -> Symbol:
+    """std::make_unique<float[]>(n): memory with an owner, all of it 0."""
+    values = this.values(walker, state)
+    kind = this.types[0] if this.types else ""
+    if not kind.endswith("[]"):
+        return ("call", this.name, *values)
+    symbol: Symbol = ("heap", this.node.start, kind.removesuffix("[]").strip())
+    size = values[0] if values else UNKNOWN
+    walker.note("size", this.node, state, on=symbol, by=(size,), name="new")
+    state.shapes[symbol] = size
+    state.written |= {symbol}
+    state.held[symbol] = Held("new", this.node, "owned", this.node)
+    return symbol
+
+
+def _open(walker: Walker, this: Call, state: State) -> Symbol:
+    values = this.values(walker, state)
+    symbol: Symbol = ("file", this.node.start, *values[:1])
+    state.held[symbol] = Held("file", this.node)
+    return symbol
+
+
+def _close(walker: Walker, this: Call, state: State) -> Symbol:
+    for value in this.values(walker, state):
+        escape(state, value)
+    return UNKNOWN
 
 
 def _stack(walker: Walker, this: Call, state: State) -> Symbol:
@@ -138,6 +170,9 @@ FUNCTIONS: dict[str, Handler] = {
     ),
     **dict.fromkeys(("free", "_mm_free", "AlignedFree"), _free),
     **dict.fromkeys(("alloca", "__builtin_alloca"), _stack),
+    **dict.fromkeys(("make_unique", "make_unique_for_overwrite", "make_shared"), _owned),
+    **dict.fromkeys(("fopen", "popen", "opendir"), _open),
+    **dict.fromkeys(("fclose", "pclose", "closedir"), _close),
     **dict.fromkeys(("memcpy", "memmove"), _copy),
     **dict.fromkeys(("memset", "fill", "fill_n"), _fill),
     **dict.fromkeys(("copy", "copy_n"), _range_copy),
@@ -148,7 +183,7 @@ FUNCTIONS: dict[str, Handler] = {
     ),
     **dict.fromkeys(("stoi", "stol", "stoll", "stoul", "stoull", "stof", "stod"), _thrower),
     **dict.fromkeys(("abort", "exit", "_exit", "terminate", "quick_exit"), _ends),
-    **dict.fromkeys(("getenv", "fopen", "strchr", "strstr", "strrchr", "dlopen", "dlsym"), _nullable),
+    **dict.fromkeys(("getenv", "strchr", "strstr", "strrchr", "dlopen", "dlsym"), _nullable),
 }
 
 
@@ -261,6 +296,29 @@ def _at(walker: Walker, this: Call, state: State) -> Symbol:
     return ("call", "at", _on(this), *values)
 
 
+def _reset(walker: Walker, this: Call, state: State) -> Symbol:
+    """p.reset() of a smart pointer frees what it owned."""
+    values = this.values(walker, state)
+    held = state.held.get(_on(this))
+    function = this.node.get("function")
+    target = function.get("argument") if function is not None else None
+    if held is not None and held.state == "owned":
+        state.held[_on(this)] = held._replace(state="freed", at=this.node)
+    for value in values:
+        escape(state, value)
+    if target is not None and target.text in state.variables and _on(this)[0] in ("heap", "null"):
+        state.variables[target.text] = values[0] if values else UNKNOWN
+    elif target is not None:
+        outlives(walker, this.node, state, _on(this))
+    return UNKNOWN
+
+
+def _substr(walker: Walker, this: Call, state: State) -> Symbol:
+    values = this.values(walker, state)
+    walker.note("throw", this.node, state, name="substr", on=_on(this), by=values)
+    return ("call", "substr", _on(this), *values)
+
+
 def _release(_: Walker, this: Call, __: State) -> Symbol:
     return _on(this)
 
@@ -277,5 +335,7 @@ ANY: dict[str, Handler] = {
     "Unref": _unref,
     "at": _at,
     "get": _release,
+    "reset": _reset,
+    "substr": _substr,
     "IgnoreError": _ignored,
 }

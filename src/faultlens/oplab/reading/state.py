@@ -88,6 +88,9 @@ class State:
             self._remember(condition, holds, loop)
         elif kind == "ok-status":  # ctx->status().ok()
             self.possible &= (self.failed is None) is holds
+        elif (gone := _without(condition, holds)) is not None and gone in self.held:  # fopen gave nothing
+            self.held = {symbol: held for symbol, held in self.held.items() if symbol != gone}
+            self._remember(condition, holds, loop)
         elif (known := _null_test(condition)) is not None:
             self.possible &= known is holds
             self._remember(condition, holds, loop)
@@ -136,6 +139,15 @@ def _joined(left: State, right: State) -> State:
     made.written = left.written & right.written
     made.unset = left.unset | right.unset
     return made
+
+
+def _without(condition: Symbol, holds: bool) -> Symbol | None:
+    """What is null if the condition holds (or not): a file that was not opened."""
+    if condition[0] == "file":
+        return condition if not holds else None
+    if condition[0] in ("==", "!=") and ("null",) in condition[1:] and (condition[0] == "==") is holds:
+        return next((side for side in condition[1:] if side[0] == "file"), None)
+    return None
 
 
 def _null_test(condition: Symbol) -> bool | None:

@@ -43,7 +43,7 @@ class Followed:
     @property
     def computes(self) -> bool:
         """A kernel's own function, which TensorFlow calls from any thread."""
-        return self.function.name in ("Compute", "ComputeAsync")
+        return self.function.name in ("Compute", "ComputeAsync") or bool(self.function.parameter("TF_OpKernelContext"))
 
     def of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -131,6 +131,15 @@ class Unit:
         ]
         fitting = [each for each in fitting if len(each.parameters) == arguments] or fitting
         return fitting[0] if len(fitting) == 1 else None
+
+    def shape_events(self, node: Node, op: Op) -> list[Event]:
+        """What a shape function does; nothing where it is not written here, or has too many paths."""
+        walker = Walker(self, None, op)
+        function = self.function(name_of(node)) if node.kind != "lambda_expression" else None
+        if node.kind == "lambda_expression":
+            symbol = walker.function_value(node)
+            function = walker.lambdas.get(symbol[1]) if len(symbol) > 1 else None
+        return self._run(walker, function, State()).events if function is not None else []
 
     # ---------------------------------------------------------------------------------------- followed
 

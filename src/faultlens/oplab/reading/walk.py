@@ -15,6 +15,7 @@ from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.state import Held, State, join
 from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, Symbol, number
 from faultlens.oplab.reading.syntax import Node, arguments, as_expression, name_of
+from faultlens.oplab.reading.types import is_plain
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.unit import Unit
@@ -46,6 +47,7 @@ class Choices:
 
     taken: tuple[int, ...]
     ways: list[int] = field(default_factory=list)
+    calls: int = 0
     known: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     def choose(self, ways: int) -> int:
@@ -144,6 +146,8 @@ class Walker:
         if node.get("placement") is not None:
             return UNKNOWN
         self.note("size", node, state, on=symbol, by=(size,), name="new")
+        if given is not None or not is_plain(symbol[2]):  # new float[n]() sets all to 0
+            state.written |= {symbol}
         state.held[symbol] = Held("new", node)
         state.shapes[symbol] = size
         return symbol
@@ -208,10 +212,11 @@ class Walker:
     def choose(self, ways: int) -> int:
         return self._choices.choose(ways)
 
-    def once(self, make: Callable[[], Value]) -> Value:
-        """What is costly is done once for all attempts that came the same way."""
+    def once(self, node: Node, make: Callable[[], Value]) -> Value:
+        """What is costly is done once for all attempts that came the same way to the same call."""
         choices = self._choices
-        key = choices.taken[: len(choices.ways)]
+        choices.calls += 1
+        key = (*choices.taken[: len(choices.ways)], -1, choices.calls, node.start)
         if key not in choices.known:
             choices.known[key] = make()
         value: Value = choices.known[key]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.functions import Function, declared_type
 from faultlens.oplab.reading.rule import Rule
-from faultlens.oplab.reading.symbols import Symbol, is_tensor
+from faultlens.oplab.reading.symbols import Symbol, is_tensor, parts
 from faultlens.oplab.reading.syntax import Node, name_of
 from faultlens.oplab.reading.unit import Followed
 
@@ -21,6 +21,9 @@ _NEW_STRING = re.compile(
     r"\b(?:StrCat|StrFormat|Printf|to_string|StrJoin|AsciiStrToLower|AsciiStrToUpper)\s*\(.*\)$|^std::string\(.*\)$|\bstd::string\([^()]*\)\s*\+",
     re.DOTALL,
 )
+
+
+_VIEW_OF_CALL = re.compile(r"(\w+)\(.*\)\s*\.\s*(?:flat|vec|matrix|tensor|scalar|tensor_data)\b", re.DOTALL)
 
 
 class DanglingPointer(Rule):
@@ -38,7 +41,7 @@ class DanglingPointer(Rule):
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in followed.of("assign"):
             value = event.by[0] if event.by else ("unknown",)
-            what = _gone(value)
+            what = _gone(value) or _viewed(value, event.name, followed)
             if what and event.detail in ("member", "static", "global") and followed.computes:
                 yield self.found(
                     event,
@@ -52,6 +55,7 @@ class DanglingPointer(Rule):
         for function in functions.values():
             yield from self._temporaries(function, followed)
             yield from self._inner_scope(function, followed)
+            yield from self._tensor_of_call(function, followed)
             yield from self._locals_returned(function, followed)
 
     def _temporaries(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
@@ -79,6 +83,22 @@ class DanglingPointer(Rule):
             "const std::string text = …;\nconst char* p = text.c_str();",
             followed=followed,
         )
+
+    def _tensor_of_call(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+        """auto v = Scaled(x).flat<float>(): the tensor is gone at the end of the statement."""
+        for node in function.body.find("init_declarator"):
+            value = node.get("value")
+            found = _VIEW_OF_CALL.match(value.text) if value is not None else None
+            made = followed.unit.function(found[1]) if found else None
+            by_value = made is not None and made.returns.strip() in ("Tensor", "tensorflow::Tensor")
+            if value is not None and found is not None and by_value and not value.text.rstrip().endswith("()()"):
+                yield self.found(
+                    value,
+                    f"the tensor that `{found[1]}` returns is gone at the end of this statement, with its data",
+                    "give the tensor a name",
+                    f"const Tensor kept = {found[1]}(…);",
+                    followed=followed,
+                )
 
     def _inner_scope(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
         """float* p; { std::vector<float> v(n); p = v.data(); } … p[i]"""
@@ -135,6 +155,18 @@ class DanglingPointer(Rule):
                     "return the object itself",
                     followed=followed,
                 )
+
+
+def _viewed(value: Symbol, name: str, followed: Followed) -> str:
+    """A string_view of an input's text in a member."""
+    member = followed.owner.members.get(name) if followed.owner else None
+    if (
+        member is not None
+        and _VIEWS.search(member.type)
+        and any(part[0] == "elem" and is_tensor(part[1]) for part in parts(value))
+    ):
+        return "the text of an input"
+    return ""
 
 
 def _gone(value: Symbol) -> str:

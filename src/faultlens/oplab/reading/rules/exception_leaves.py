@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import extent, facts, highest, loops_in
+from faultlens.oplab.reading.checked import extent, facts, highest, loops_in, unlimited
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import constant, minus, parts
@@ -40,6 +40,19 @@ class ExceptionLeaves(Rule):
                     "return an error instead",
                     f'OP_REQUIRES({context}, ok, errors::InvalidArgument("…"));', followed=followed,
                 )  # fmt: skip
+            elif event.name == "substr":
+                if event.by and _may_be_npos(event):
+                    yield self.found(
+                        event, "`substr` throws where the text ends before that, and nobody catches it",
+                        "check the position first",
+                        f'OP_REQUIRES({context}, at <= text.size(), errors::InvalidArgument("…"));', followed=followed,
+                    )  # fmt: skip
+            elif event.name == "regex":
+                if any(part[0] in ("elem", "attr") for part in parts(event.by[0])):
+                    yield self.found(
+                        event, "std::regex throws where the pattern is wrong, and nobody catches it",
+                        "use RE2, which says whether it is", "RE2 pattern(text); … pattern.ok()", followed=followed,
+                    )  # fmt: skip
             elif event.name == "at":
                 if _may_throw(event):
                     yield self.found(
@@ -55,6 +68,16 @@ class ExceptionLeaves(Rule):
                     f'OP_REQUIRES({context}, absl::SimpleAtoi(text, &value), errors::InvalidArgument("…"));',
                     followed=followed,
                 )  # fmt: skip
+
+
+def _may_be_npos(event: Event) -> bool:
+    """A position that find() gave, or data, which nothing has checked."""
+    position = event.by[0]
+    found = [part for part in (position, *position[1:]) if isinstance(part, tuple) and part and part[0] == "call"]
+    searched = [part for part in found if str(part[1]).startswith(("find", "rfind")) and part is position]
+    data = unlimited(event.place, position)
+    asked = any(part in parts(fact.condition) for fact in facts(event.place) for part in (position, *searched))
+    return not asked and (bool(searched) or data is not None)
 
 
 def _may_throw(event: Event) -> bool:

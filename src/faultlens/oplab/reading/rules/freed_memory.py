@@ -32,9 +32,19 @@ class FreedMemory(Rule):
                 )
         for event in followed.of("free", "touch"):
             held = event.place.held.get(event.on)
-            if held is None or held.state != "freed" or held.at is None or held.at is event.node:
+            if held is None or held.state not in ("freed", "owned") or held.at is None or held.at is event.node:
                 continue
             twice = event.kind == "free"
+            if held.state == "owned":
+                if twice:
+                    yield self.found(
+                        event,
+                        "a smart pointer owns this memory and frees it as well: it is freed twice",
+                        "let one owner free it",
+                        followed=followed,
+                        related=[("taken by its owner here", held.at)],
+                    )
+                continue
             yield self.found(
                 event,
                 "this memory was freed before: it is freed twice" if twice else "this memory was freed before",

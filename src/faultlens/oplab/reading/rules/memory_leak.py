@@ -12,6 +12,7 @@ _FIXES = {
     "new": ("let something own it", "auto values = std::make_unique<float[]>(n);  // or std::vector, or allocate_temp"),
     "malloc": ("let something own it", "std::vector<float> values(n);  // or ctx->allocate_temp"),
     "reference": ("let something give it back", "core::ScopedUnref unref(resource);"),
+    "file": ("close it on every path", "std::unique_ptr<FILE, decltype(&fclose)> file(fopen(…), &fclose);"),
     "thread": ("wait for it on every path", "thread.join();"),
 }
 
@@ -48,7 +49,7 @@ class MemoryLeak(Rule):
 
 
 def _called(what: str) -> str:
-    names = {"reference": "the reference to the resource", "thread": "the thread"}
+    names = {"reference": "the reference to the resource", "thread": "the thread", "file": "the file"}
     return names.get(what, f"memory from {what}")
 
 

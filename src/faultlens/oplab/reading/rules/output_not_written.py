@@ -8,7 +8,7 @@ from faultlens.oplab.reading.checked import dimension, extent, facts
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, parts, tensors_in
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, minus, number, parts, tensors_in
 from faultlens.oplab.reading.syntax import Node
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import tensor_named
@@ -66,6 +66,9 @@ class OutputNotWritten(Rule):
             event = events[0]
             if event.detail == "=" and _packed(event):
                 yield self._finding(event, followed, output, "is filled from the front, and what is left has no value")
+                continue
+            if event.detail == "=" and (rest := _left_out(event)):
+                yield self._finding(event, followed, output, rest)
                 continue
             counter = event.by[0] if len(event.by) == 1 else ("unknown",)
             if counter[0] != "loop" or event.detail != "=":
@@ -128,6 +131,20 @@ def _packed(event: Event) -> bool:
     return False
 
 
+def _left_out(event: Event) -> str:
+    """for (i = 1; i < n - 1; ++i) y(i) = …, and nothing writes the ends."""
+    index = event.by[0] if event.by else ("unknown",)
+    size = extent(event.place, event.on) if len(event.by) == 1 else dimension(event.place, event.on, 0)
+    if index[0] != "loop" or index[5] != 1 or size is None or constant(size) is not None or event.place.parallel:
+        return ""
+    first, beyond = constant(index[3]), minus(size, index[4]) if index[4] else {(): 0}
+    if first is not None and first > 0:
+        return f"is written from element {first} on, and what is before has no value"
+    if set(beyond) == {()} and beyond[()] > 0 and index[3] == number(0):
+        return f"is not written to its end: the last {beyond[()]} have no value"
+    return ""
+
+
 def _under_if(node: Node) -> bool:
     """Inside of a loop, and not on all of its ways."""
     for above in node.above():
@@ -144,11 +161,26 @@ def _on_data(condition: Symbol, counter: Symbol) -> bool:
 
 def _inside(event: Event) -> bool:
     """The condition stands around the write, and has no other branch."""
+    child = event.node
     for above in event.node.above():
         if above.kind == "if_statement":
             then = above.get("consequence")
             leaves = then is not None and "continue" in then.text
             return above.get("alternative") is None and not leaves
+        if above.kind == "compound_statement" and _skips(above, child):
+            return True
         if above.kind in ("for_statement", "lambda_expression", "function_definition"):
             return False
+        child = above
+    return False
+
+
+def _skips(block: Node, statement: Node) -> bool:
+    """if (…) continue; before the statement in the same block."""
+    for each in block.children:
+        if each.start >= statement.start:
+            break
+        then = each.get("consequence") if each.kind == "if_statement" else None
+        if then is not None and "".join(then.text.split()) in ("continue;", "{continue;}"):
+            return True
     return False

@@ -6,7 +6,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import dimension, extent, facts, highest, loops_in, lowest
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, minus, parts
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, minus, number, parts
 from faultlens.oplab.reading.unit import Followed
 
 
@@ -48,6 +48,8 @@ def _beyond(event: Event, index: Symbol, size: Symbol | None) -> str:
     counters = loops_in(index)
     if stepped := _stepped(event, index):
         return stepped
+    if event.on[0] == "vec" and size == number(0) and event.name == "vec":
+        return "an element of a vector that has none (reserve makes no elements)"
     guarded = any(part in parts(fact.condition) for fact in facts(event.place) for part in (index, *counters))
     if guarded:
         return ""

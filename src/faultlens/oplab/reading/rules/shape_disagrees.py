@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
@@ -8,13 +7,11 @@ from faultlens.oplab.reading.checked import rank_known, related
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule
-from faultlens.oplab.reading.symbols import Symbol
-from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, Symbol, minus, parts
+from faultlens.oplab.reading.unit import Followed, Unit
 from faultlens.oplab.reading.wording import tensor_named
 
-_SAME_AS_INPUT = re.compile(r"set_output\(\s*(\d+)\s*,\s*\w+->input\(\s*(\d+)\s*\)\s*\)")
-_FIXED = re.compile(r"set_output\(\s*(\d+)\s*,\s*\w+->(Scalar|Vector|Matrix)\s*\(")
-_RANKS = {"Scalar": 0, "Vector": 1, "Matrix": 2}
+_KNOWN = ("int", "attr", "dim", "input", "+", "-", "*")
 
 
 class ShapeDisagrees(Rule):
@@ -31,7 +28,7 @@ class ShapeDisagrees(Rule):
         op = followed.op
         if op is None or op.shape_function is None:
             return
-        said = _said(op)
+        said = _said(op, followed.unit)
         for event in followed.of("output"):
             if len(event.by) < 2 or not isinstance(event.on[1], int) or event.on[1] not in said:
                 continue
@@ -50,30 +47,60 @@ class ShapeDisagrees(Rule):
             return
 
 
-def _said(op: Op) -> dict[int, Symbol]:
-    """What a simple shape function says of each output."""
+def _said(op: Op, unit: Unit) -> dict[int, Symbol]:
+    """What a shape function says of each output, where it says one thing on all paths."""
     node = op.shape_function
-    assert node is not None
-    text = node.text
-    if text.endswith("UnchangedShape"):
-        return {0: ("shape", ("input", 0))}
-    if text.endswith("ScalarShape"):
-        return {0: ("mkshape",)}
-    if node.kind != "lambda_expression" or "Merge" in text or "if (" in text or "if(" in text:
+    if node is None:
         return {}
-    found: dict[int, Symbol] = {}
-    for output, number in _SAME_AS_INPUT.findall(text):
-        found[int(output)] = ("shape", ("input", int(number)))
-    for output, kind in _FIXED.findall(text):
-        found[int(output)] = ("mkshape", *(("unknown",) for _ in range(_RANKS[kind])))
-    return found
+    if node.text.endswith("UnchangedShape"):
+        return {0: ("shape", ("input", 0))}
+    if node.text.endswith("ScalarShape"):
+        return {0: ("mkshape",)}
+    found: dict[int, set[Symbol]] = {}
+    for event in unit.shape_events(node, op):
+        if event.name == "set_output" and len(event.by) > 1 and isinstance(event.on[1], int):
+            found.setdefault(event.on[1], set()).add(_shape(event.by[1]))
+    return {output: next(iter(shapes)) for output, shapes in found.items() if len(shapes) == 1}
+
+
+def _shape(symbol: Symbol) -> Symbol:
+    """The handle of a shape, in the words of Compute."""
+    if symbol[0] == "input":
+        return ("shape", symbol)
+    given = symbol[3:] if symbol[0] == "call" and len(symbol) > 2 and symbol[2] == CONTEXT else ()
+    if symbol[0] != "call":
+        return UNKNOWN
+    if symbol[1] in ("WithRank", "WithRankAtLeast", "WithRankAtMost") and given:
+        return _shape(given[0])
+    if symbol[1] == "Scalar":
+        return ("mkshape",)
+    if symbol[1] in ("Vector", "Matrix"):
+        return ("mkshape", *map(_dim, given))
+    if symbol[1] == "MakeShape" and given and given[0][0] == "braces":
+        return ("mkshape", *map(_dim, given[0][1:]))
+    return UNKNOWN
+
+
+def _dim(symbol: Symbol) -> Symbol:
+    if symbol[0] in ("int", "attr"):
+        return symbol
+    if symbol[0] in ("+", "-", "*") and len(symbol) == 3:
+        return (symbol[0], _dim(symbol[1]), _dim(symbol[2]))
+    given = symbol[3:] if symbol[0] == "call" and len(symbol) > 2 and symbol[2] == CONTEXT else ()
+    if symbol[0] == "call" and symbol[1] == "Dim" and len(given) == 2 and given[1][0] == "int" and given[1][1] >= 0:
+        shape = _shape(given[0])
+        return ("dim", shape[1], given[1]) if shape[0] == "shape" else UNKNOWN
+    if symbol[0] == "call" and symbol[1] in ("MakeDim", "Value", "WithValue") and given:
+        return _dim(given[0])
+    sign = {"Add": "+", "Subtract": "-", "Multiply": "*"}.get(str(symbol[1])) if symbol[0] == "call" else None
+    return (sign, _dim(given[0]), _dim(given[1])) if sign and len(given) >= 2 else UNKNOWN
 
 
 def _differ(claimed: Symbol, made: Symbol) -> bool:
     if claimed[0] == made[0] == "shape":
         return bool(claimed[1] != made[1] and made[1][0] == "input")
     if claimed[0] == made[0] == "mkshape":
-        return len(claimed) != len(made)
+        return len(claimed) != len(made) or any(map(_other_size, claimed[1:], made[1:]))
     if claimed[0] == "shape" and made[0] == "mkshape":
         return not _made_of(made, claimed[1])
     return False
@@ -82,6 +109,17 @@ def _differ(claimed: Symbol, made: Symbol) -> bool:
 def _never_scalar(claimed: Symbol, made: Symbol, event: Event) -> bool:
     """A scalar is promised, and the output gets the shape of an input whose rank nobody limits."""
     return claimed == ("mkshape",) and made[0] == "shape" and not rank_known(event.place, made[1])
+
+
+def _other_size(claimed: Symbol, made: Symbol) -> bool:
+    """k against k + 1, dimension 0 against dimension 1 of the same input."""
+    if UNKNOWN in parts(claimed) or not all(part[0] in _KNOWN for part in (*parts(claimed), *parts(made))):
+        return False
+    apart = minus(claimed, made)
+    if set(apart) == {()}:
+        return True
+    same_input = claimed[0] == made[0] == "dim" and claimed[1] == made[1]
+    return bool(same_input and claimed[2] != made[2] and made[2][0] == "int")
 
 
 def _made_of(shape: Symbol, tensor: Symbol) -> bool:

@@ -31,6 +31,7 @@ class StackExhausted(Rule):
         for event in good(followed.of("size")):
             if event.name == "stack":
                 yield from self._array(event, followed)
+        yield from self._standard_arrays(followed)
         told = set()
         for event in followed.of("recursion"):
             if event.name not in told and _is_unbounded(event):
@@ -43,6 +44,21 @@ class StackExhausted(Rule):
                     followed=followed,
                     severity="warning",
                 )
+
+    def _standard_arrays(self, followed: Followed) -> Iterator[OpFinding]:
+        for node in followed.function.body.find("declaration"):
+            kind = node.get("type")
+            found = re.fullmatch(r"(?:std::)?array<([\w:]+),\s*([^<>]+)>", kind.text) if kind is not None else None
+            if found is None or "static" in node.text.partition("<")[0]:
+                continue
+            count = followed.unit.constants.get(found[2].strip())
+            length = int(found[2]) if found[2].isdigit() else count[1] if count else _shifted(found[2])
+            size = length * (size_of(found[1]) or 1)
+            if size >= LARGE:
+                yield self.found(
+                    node, f"{size / (1 << 20):.0f} MiB on the stack", "put it on the heap",
+                    "std::vector<float> values(n);", followed=followed,
+                )  # fmt: skip
 
     def _array(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
         size = event.by[0]
@@ -67,6 +83,14 @@ class StackExhausted(Rule):
             "std::vector<float> values(n);",
             followed=followed,
         )
+
+
+def _shifted(text: str) -> int:
+    """1 << 20, 1024 * 1024."""
+    found = re.fullmatch(r"\s*(\d+)\s*(<<|\*)\s*(\d+)\s*", text)
+    if found is None or len(found[3]) > 9:
+        return 0
+    return int(found[1]) << min(int(found[3]), 40) if found[2] == "<<" else int(found[1]) * int(found[3])
 
 
 def _is_unbounded(event: Event) -> bool:

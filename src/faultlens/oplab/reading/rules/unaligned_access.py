@@ -36,6 +36,14 @@ class UnalignedAccess(Rule):
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in good(followed.of("call")):
             found = _LOADS.match(event.name)
+            mapped = re.fullmatch(r"Aligned(\d+)", event.name)
+            if mapped and event.by and (why := _why(event.by[0], int(mapped[1]))):
+                says = f"an aligned Eigen::Map needs an address that is a multiple of {mapped[1]}, {why}"
+                yield self._finding(event, followed, says, "Eigen::Map<…, Eigen::Unaligned>")
+            if event.name in ("__builtin_assume_aligned", "assume_aligned") and event.by:
+                width = int(event.by[1][1]) if len(event.by) > 1 and event.by[1][0] == "int" else 32
+                if why := _why(event.by[0], width):
+                    yield self._finding(event, followed, f"this promises a multiple of {width}, {why}", "")
             if found and event.by:
                 width = _WIDTHS[found[1]]
                 why = _why(event.by[0], width)
