@@ -22,9 +22,13 @@ CALLS = 40  # of each op
 
 def main(library: str) -> None:
     import tensorflow as tf
+    from tensorflow.core.framework import op_def_pb2
+    from tensorflow.python.client import pywrap_tf_session
 
     module = tf.load_op_library(library)
-    for definition in module.OP_LIST.op:
+    listed = op_def_pb2.OpList()
+    listed.ParseFromString(pywrap_tf_session.TF_GetOpList(pywrap_tf_session.TF_LoadLibrary(library)))
+    for definition in listed.op:
         call = getattr(module, _python_name(definition.name), None)
         if call is not None:
             _alone(tf, definition, call)

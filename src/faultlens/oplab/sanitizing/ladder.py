@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from faultlens.capture import launch
 from faultlens.capture.supervisor import Options
 from faultlens.errors import FaultlensError
@@ -133,10 +135,18 @@ class _Ladder:
         began = time.monotonic()
         ended = run(command, setting.environment(guest, os.environ), log, options)
         took = time.monotonic() - began
+        if failure := reading.failure_of(ended):
+            self.skipped.append(f"{label}: the sanitizer could not do its work here: {failure}")
+        if guest and not ended.loaded and failure:
+            return
         if guest and not ended.loaded:
             self.skipped.append(f"{label}: the program never loaded {self.subject.name}, so nothing was checked.")
             return
-        self.findings += reading.findings_of(ended, self.subject.sources, loaded)
+        if not self.command and ended.crash.outcome.exit_code == 1:
+            raise FaultlensError("The ops could not be called.", "Name a program that does: -- python script.py")
+        found = reading.findings_of(ended, self.subject.sources, loaded)
+        # The line of a program of ours says nothing.
+        self.findings += found if self.command else [replace(finding, called_from=None) for finding in found]
         how = f", built in {duration(built_in)}" if built else ""
         self.done.append(f"{label}: {reading.ending_of(ended.crash)} after {duration(took)}{how}")
 

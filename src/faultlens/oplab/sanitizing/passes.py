@@ -67,6 +67,8 @@ _VALGRIND = (
     "-q", "--xml=yes", "--error-limit=no", "--child-silent-after-fork=yes", "--num-callers=30", "--leak-check=full",
     "--errors-for-leak-kinds=definite",
 )  # fmt: skip
+# In the interpreter's own pools nobody looks for pointers: what only Python objects hold would count as lost.
+_PLAIN_PYTHON = {"PYTHONMALLOC": "malloc"}
 # Its pool keeps what is freed, and hands it out again unseen.
 _WITHOUT_POOL = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 
@@ -105,11 +107,11 @@ def setting(names: Sequence[str], found: Mapping[Tool, Path], log: Path) -> Sett
         case "fence":
             return Setting(hunt=Wish(tensors=True), agent=True)
         case "gwp-asan":
-            options = ":".join(f"GWP_ASAN_{name}={value}" for name, value in _GWP_ASAN.items())
-            return Setting((found[tools.SCUDO],), {"SCUDO_OPTIONS": options}, agent=True)
+            watched = ":".join(f"GWP_ASAN_{name}={value}" for name, value in _GWP_ASAN.items())
+            return Setting((found[tools.SCUDO],), {"SCUDO_OPTIONS": watched}, agent=True)
         case "valgrind":
             before = (str(found[tools.VALGRIND]), *_VALGRIND, f"--xml-file={log}/valgrind.%p")
-            return Setting(variables={"PYTHONMALLOC": "malloc"}, before=before)
+            return Setting(variables=_PLAIN_PYTHON, before=before)
         case "tsan":
             return Setting((found[tools.TSAN],), {"TSAN_OPTIONS": _options(_TSAN, f"{log}/tsan")})
     libraries = [found[tools.ASAN]] if "asan" in names else []
@@ -117,8 +119,8 @@ def setting(names: Sequence[str], found: Mapping[Tool, Path], log: Path) -> Sett
     # Without it the first C++ exception dies: the sanitizer looks for what throws when it begins.
     libraries += [found[tools.STDCXX]] if "asan" in names else []
     # Of the two, AddressSanitizer believes the path in the other one's options.
-    variables = {"ASAN_OPTIONS": _options(_ASAN, f"{log}/asan"), "UBSAN_OPTIONS": _options(_UBSAN, f"{log}/asan")}
-    return Setting(tuple(libraries), variables)
+    options = {"ASAN_OPTIONS": _options(_ASAN, f"{log}/asan"), "UBSAN_OPTIONS": _options(_UBSAN, f"{log}/asan")}
+    return Setting(tuple(libraries), {**options, **_PLAIN_PYTHON} if "asan" in names else options)
 
 
 def _options(values: Mapping[str, int], path: str) -> str:

@@ -20,6 +20,10 @@ from faultlens.oplab.sanitizing.running import Run
 
 # One line for each tool whose reports come in files of their own.
 PARSERS = {"asan": asan.parse, "ubsan": ubsan.parse, "tsan": tsan.parse, "valgrind": valgrind.parse}
+_FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
+_UNABLE = re.compile(
+    r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$", re.M
+)
 _PID = re.compile(r"\d+")
 _HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
 
@@ -28,6 +32,12 @@ def findings_of(run: Run, sources: Sequence[Path], library: Path | None) -> list
     op = Op(sources)
     found = [each for pid in _processes(run) for each in _of_process(run, pid, op, library)]
     return [*found, *_of_death(run.crash, op, bool(found))]
+
+
+def failure_of(run: Run) -> str | None:
+    """Why a sanitizer could not work here, in its own words."""
+    found = _UNABLE.search(run.text("*san.*"))
+    return found[0] if found else None
 
 
 def _processes(run: Run) -> list[str]:
@@ -70,9 +80,10 @@ def ending_of(crash: Crash) -> str:
 
 
 def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
-    """Deaths that no sanitizer has told of, with the verdict that `faultlens run` would give."""
+    """Deaths that no sanitizer has told of, with the verdict that `faultlens run` would give. Whoever kills the program
+    from outside (its time limit, the kernel for its memory) does not accuse the op."""
     fenced = crash.hunt is not None and crash.hunt.block is not None
-    if not fenced and (crash.outcome.kind not in ("signal", "hang") or explained):
+    if not fenced and (crash.outcome.kind != "signal" or crash.outcome.signal not in _FAULTS or explained):
         return
     from faultlens.reporting import make_report
 
