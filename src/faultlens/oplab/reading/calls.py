@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import context_calls, standard_calls, tensor_calls
@@ -125,6 +126,9 @@ def _method(walker: Walker, this: Call, state: State) -> Symbol:
     object_ = this.object or UNKNOWN
     if this.name in ("lock", "Lock", "unlock", "Unlock") and not this.given and object_[0] not in ("param", "call"):
         return standard_calls.lock(walker, this, state)
+    if object_[0] == "addr" and str(object_[1]) in state.variables:  # values->push_back(…)
+        object_ = state.variables[str(object_[1])]
+        this = replace(this, object=object_)
     function = this.node.get("function")
     if object_[0] == "heap" and function is not None and "new " in function.text.partition("->")[0]:
         escape(state, object_)  # (new Work(ctx))->Start() frees itself

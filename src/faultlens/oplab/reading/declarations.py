@@ -20,7 +20,7 @@ LOCKS = re.compile(
     r"\b(?:mutex_lock|tf_shared_lock|lock_guard|unique_lock|scoped_lock|shared_lock|MutexLock|ReaderMutexLock"
     r"|WriterMutexLock|SpinLockHolder|LockGuard)\b"
 )
-CONTAINERS = re.compile(r"\b(?:vector|InlinedVector|deque|gtl::InlinedVector|absl::FixedArray|FixedArray|valarray)<")
+CONTAINERS = re.compile(r"(?:const\s+)?(?:\w+::)*(?:vector|InlinedVector|deque|FixedArray|valarray)\s*<")
 _MAKERS = ("new_expression", "lambda_expression")
 
 
@@ -111,7 +111,7 @@ def made(
             walker.note("lock", node, state, on=mutex, name=last)
         state.locks = (*state.locks, (mutex, node))
         return ("lock", mutex)
-    if CONTAINERS.search(plain + "<") and "<" in plain:
+    if CONTAINERS.match(plain):
         symbol: Symbol = ("vec", place, _element(plain))
         size = number(len(values)) if listed else values[0] if values else ZERO
         if values and not listed and values[0][0] in ("vec", "ptr", "view", "braces"):  # a copy
@@ -137,7 +137,10 @@ def made(
         return symbol
     if last in ("unique_ptr", "shared_ptr", "RefCountPtr", "ScopedUnref") or last.endswith("Cleanup"):
         for value in values:
-            _own(walker, value, node, state)
+            if last in ("unique_ptr", "shared_ptr"):
+                _own(walker, value, node, state)
+            else:
+                escape(state, value)
         return values[0] if values and last.endswith("_ptr") else ("guard", *values)
     if "regex" in last and values and values[0][0] != "str":
         walker.note("throw", node, state, name="regex", by=values)

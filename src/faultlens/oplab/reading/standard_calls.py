@@ -47,7 +47,7 @@ def give_back(walker: Walker, node: Node, state: State, value: Symbol, how: str)
     """free(p), delete p, p->Unref()."""
     symbol = value[1] if value[0] == "ptr" and value[2] == ZERO else value
     held = state.held.get(symbol)
-    if held is not None and held.what == "reference":  # others may hold one as well
+    if held is not None and (held.what == "reference" or how == "Unref"):  # others may hold one as well
         state.held[symbol] = held._replace(state="escaped")
     elif held is not None and held.state == "owned":  # its owner frees it as well
         walker.note("free", node, state, on=symbol, name=how)

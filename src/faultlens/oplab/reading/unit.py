@@ -13,7 +13,7 @@ from faultlens.oplab.reading.expressions import evaluate
 from faultlens.oplab.reading.functions import Class, Function, classes_in, declared_type, functions_in
 from faultlens.oplab.reading.registered import Kernel, Op, kernels_in, ops_in
 from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import UNKNOWN, Symbol, number
+from faultlens.oplab.reading.symbols import UNKNOWN, Symbol
 from faultlens.oplab.reading.syntax import Node, Source, name_of, snippet
 from faultlens.oplab.reading.walk import TooManyPathsError, Walker
 
@@ -177,8 +177,8 @@ class Unit:
         walker = Walker(self, class_, op)
         state = State()
         for member in class_.members.values():
-            if member.value is not None and member.value.kind == "number_literal":
-                state.members[member.name] = number(0)
+            if "const" in member.type and member.name in self.constants:
+                state.members[member.name] = self.constants[member.name]
         constructor = class_.constructor
         if constructor is not None:
             self._run(walker, constructor, state)

@@ -48,7 +48,7 @@ def _beyond(event: Event, index: Symbol, size: Symbol | None) -> str:
     counters = loops_in(index)
     if stepped := _stepped(event, index):
         return stepped
-    if event.on[0] == "vec" and size == number(0) and event.name == "vec":
+    if event.on[0] == "vec" and size == number(0) and ".reserve(" in event.place.function.body.text:
         return "an element of a vector that has none (reserve makes no elements)"
     guarded = any(part in parts(fact.condition) for fact in facts(event.place) for part in (index, *counters))
     if guarded:

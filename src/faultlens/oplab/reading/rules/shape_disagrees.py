@@ -37,9 +37,10 @@ class ShapeDisagrees(Rule):
                 continue
             if claimed[0] == made[0] == "shape" and related(event.place, [claimed[1]], [made[1]]):
                 continue
+            gets, says = _words(made, op), _words(claimed, op)
             yield self.found(
                 event,
-                f"{tensor_named(event.on, op)} gets {_words(made, op)}, and the shape function: {_words(claimed, op)}",
+                f"{tensor_named(event.on, op)} gets {gets}, and the shape function says {says}",
                 "let both say the same",
                 followed=followed,
                 related=[("the shape function", op.shape_function)],
@@ -132,4 +133,17 @@ def _made_of(shape: Symbol, tensor: Symbol) -> bool:
 def _words(shape: Symbol, op: Op) -> str:
     if shape[0] == "shape":
         return f"the shape of {tensor_named(shape[1], op)}"
-    return "a scalar" if len(shape) == 1 else f"rank {len(shape) - 1}"
+    dims = ", ".join(_size(dim, op) for dim in shape[1:])
+    return "a scalar" if len(shape) == 1 else f"[{dims}]"
+
+
+def _size(dim: Symbol, op: Op) -> str:
+    if dim[0] == "int":
+        return str(dim[1])
+    if dim[0] == "attr":
+        return f"`{dim[1]}`"
+    if dim[0] in ("+", "-", "*"):
+        return f"{_size(dim[1], op)} {dim[0]} {_size(dim[2], op)}"
+    if dim[0] == "dim" and dim[1][0] == "input" and dim[2][0] == "int":
+        return f"dimension {dim[2][1]} of {tensor_named(dim[1], op)}"
+    return "?"
