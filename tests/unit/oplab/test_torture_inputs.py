@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from faultlens.oplab.torture import plans, wire
+from faultlens.oplab.torture.changes import variants
 from faultlens.oplab.torture.contents import array_of, index_like, settings_of
 from faultlens.oplab.torture.lab import Death, Outcome
 from faultlens.oplab.torture.plans import Plan, Slot
@@ -40,14 +41,16 @@ def test_types_are_those_that_the_op_allows_and_a_kernel_is_for() -> None:
 
 
 def test_first_inputs_have_all_ranks_and_empty_and_huge_ones() -> None:
-    shapes = {slot.shape for plan in plans.first(GATHER) for slots in plan.slots for slot in slots}
+    shapes = {
+        slot.shape for plan in (*plans.first(GATHER), *plans.special(GATHER)) for slots in plan.slots for slot in slots
+    }
     assert {len(shape) for shape in shapes} == set(range(9))
     assert any(0 in shape and max(shape) >= 1 << 40 for shape in shapes)
 
 
 def test_variants_change_sizes_contents_settings_and_types() -> None:
     plan = Plan((("T", "float64"),), ((Slot((4, 4)),), (Slot((4,)),)), (("width", 1),))
-    found = list(plans.variants(GATHER, plan))
+    found = list(variants(GATHER, plan))
     assert plan not in found
     assert plan._replace(slots=((Slot((17, 17)),), (Slot((17,)),))) in found  # equal sizes together
     assert plan._replace(slots=((Slot((4, 4)),), (Slot((5,)),))) in found  # one alone

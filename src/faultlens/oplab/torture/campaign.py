@@ -13,21 +13,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.oplab.torture import plans, wire
+from faultlens.oplab.torture import hints, plans, wire
+from faultlens.oplab.torture.changes import variants
 from faultlens.oplab.torture.lab import Lab, Outcome
+from faultlens.oplab.torture.pace import Pace
 from faultlens.oplab.torture.plans import Plan
+from faultlens.oplab.torture.relations import ways
 from faultlens.oplab.torture.suspects import Key, Suspect, suspects_of
 from faultlens.oplab.torture.tested import OpUnderTest
 from faultlens.remedy.op_call import Call
 
-BATCH = 48
 SEEDS = 8  # accepted outlines, all of whose variants are tried
 THOROUGH = 4  # accepted inputs that are tried in all forms
 NOW_AND_THEN = {"repeat": 2, "graph": 12}  # one of so many accepted inputs
-MOST_DEATHS = 60
-MOST_WAYS = 40  # refused inputs, all of whose variants are tried
+MOST_WAYS = 40  # refused inputs, from which a way in is looked for
+WAY_IN, FURTHER = 0.5, 0.2  # of the time, for that; where something is accepted already
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
-MOST_REFUSED = 6
+MOST_REFUSED = 3
 PATIENCE = 3.0
 OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
 FEW = 1000  # elements
@@ -58,9 +60,8 @@ class Tried(NamedTuple):
 class Campaign:
     def __init__(self, op: OpUnderTest, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
         self._op, self._lab, self._library = op, lab, library
-        self._effort, self._tell = effort, tell
-        self._limit = lab.limits.seconds
-        self._deadline = time.monotonic() + effort.seconds
+        self.effort, self._tell = effort, tell
+        self._pace = Pace(effort.seconds, lab.limits.seconds)
         self._known: set[Plan] = set()
         self.accepted: list[Plan] = []
         self._refused: dict[str, list[Plan]] = {}  # by the words of the refusal, without their numbers
@@ -68,7 +69,8 @@ class Campaign:
         self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
         self.graphs: list[Outcome] = []
         self.steady: bool | None = False if op.stateful else None
-        self.inputs = self.deaths = 0
+        self.inputs = 0
+        self._asked_for: dict[Plan, str] = {}  # by those that came furthest: the words of the refusal
         self._forms: dict[str, None] = {}
         self._dtypes: dict[str, None] = {}
         self._ranks: set[int] = set()
@@ -76,15 +78,20 @@ class Campaign:
     def run(self) -> None:
         self._try_all(plans.first(self._op))
         self._find_the_way_in()
+        self._try_all(plans.special(self._op))
+        if not any(_elements(plan) > 1 for plan in self.accepted):
+            self._try_all(plans.narrow(self._op))
+            self._find_the_way_in()
         seeds = self._seeds()
         for number, plan in enumerate(self._for_all_forms(seeds)):
             self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
         for number, plan in enumerate(seeds):
             self._try_all([plans.scaled(plan)])
-            self._try_all(plans.variants(self._op, plan))
-            self._try_all(plans.variants(self._op, plans.scaled(plan)))
+            self._try_all(variants(self._op, plan))
+            self._try_all(variants(self._op, plans.scaled(plan)))
             if number == 0:
                 self._with_many_elements()
+            if number == min(1, len(seeds) - 1):
                 self._refused_often()
         self._search()
 
@@ -94,51 +101,69 @@ class Campaign:
 
     @property
     def is_over(self) -> bool:
-        if self._effort.inputs is not None and self.inputs >= self._effort.inputs:
+        if self.effort.inputs is not None and self.inputs >= self.effort.inputs:
             return True
-        return time.monotonic() > self._deadline or self.deaths >= MOST_DEATHS
+        return self._pace.is_over
+
+    @property
+    def stopped(self) -> str:
+        return self._pace.stopped
 
     def _find_the_way_in(self) -> None:
-        """While nothing is accepted: an input that is refused with other words has come further, and is changed on."""
-        looked_at: set[Plan] = set()
-        while not self.accepted and not self.is_over and len(looked_at) < MOST_WAYS:
-            new = [each[0] for each in reversed(self._refused.values()) if each[0] not in looked_at]
-            if not new:
+        """An input that is refused with other words has come further, and is changed on."""
+        looked_at: set[str] = set()
+        while not self.is_over and len(looked_at) < MOST_WAYS:
+            enough = any(_elements(plan) > 1 for plan in self.accepted)
+            new = [words for words in reversed(self._refused) if words not in looked_at]
+            if not new or self._pace.share_used() > (FURTHER if enough else WAY_IN):
                 return
             looked_at.add(new[0])
-            self._try_all(plans.variants(self._op, new[0]))
+            plan = self._refused[new[0]][0]
+            self._try_all(ways(self._op, plan, self._asked_for.get(plan, "")))
 
     # ------------------------------------------------------------------------------------------ one after the other
 
     def _try_all(self, outlines: Iterable[Plan]) -> None:
-        fresh = (each for each in outlines if each not in self._known)
-        while not self.is_over and (batch := list(islice(fresh, BATCH))):
+        fresh = (each for each in outlines if each not in self._known and not self._pace.is_hopeless(_ranks(each)))
+        while not self.is_over and (batch := list(islice(fresh, self._pace.at_once))):
             self.try_batch(batch)
 
     def try_batch(self, batch: list[Plan]) -> None:
         self._known.update(batch)
-        if self._effort.inputs is not None:
-            batch = batch[: max(self._effort.inputs - self.inputs, 0)]
+        if self.effort.inputs is not None:
+            batch = batch[: max(self.effort.inputs - self.inputs, 0)]
         pairs = [(plan, plans.call_of(self._op, plan)) for plan in batch]
-        batch = [plan for plan, call in pairs if not plans.has_many_strings(call)]
-        calls = [call for _, call in pairs if not plans.has_many_strings(call)]
-        options = {"reference": self._effort.reference} if self._effort.reference else {}
-        outcomes = self._lab.run([wire.asked(call, "eager", **options) for call in calls])
-        for plan, call, outcome in zip(batch, calls, outcomes, strict=True):
-            self._seen(call, "eager", options, outcome)
-            if "error" in outcome.told:
-                self._refused.setdefault(_NUMBERS.sub("", str(outcome.told["words"])), []).append(plan)
-            if outcome.accepted and not outcome.problems:
-                self.accepted.append(plan)
-                for probe, every in NOW_AND_THEN.items():
-                    if len(self.accepted) % every == 0 and not self.is_over:
-                        self._probe(call, probe)
+        pairs = [(plan, call) for plan, call in pairs if not plans.has_many_strings(call)]
+        options = {"reference": self.effort.reference} if self.effort.reference else {}
+        while pairs and not self.is_over:
+            start = time.monotonic()
+            self._lab.be_patient(self._pace.patience())
+            asks = [wire.asked(call, "eager", **options) for _, call in pairs]
+            outcomes = self._lab.run(asks, self._pace.deadline)
+            self._pace.took(time.monotonic() - start)
+            for (plan, call), outcome in zip(pairs, outcomes, strict=False):  # fewer, after one that hangs
+                self._learn(plan, call, options, outcome)
+            rest = pairs[len(outcomes) :]
+            pairs = [(plan, call) for plan, call in rest if not self._pace.is_hopeless(_ranks(plan))]
+
+    def _learn(self, plan: Plan, call: Call, options: dict[str, Any], outcome: Outcome) -> None:
+        self._seen(call, "eager", options, outcome)
+        self._pace.seen(_ranks(plan), outcome.death, outcome.accepted)
+        if "error" in outcome.told:
+            words = str(outcome.told["words"])
+            self._refused.setdefault(_NUMBERS.sub("", words), []).append(plan)
+            self._asked_for.setdefault(plan, words)
+        if outcome.accepted and not outcome.problems:
+            self.accepted.append(plan)
+            for probe, every in NOW_AND_THEN.items():
+                if len(self.accepted) % every == 0 and not self.is_over:
+                    self._probe(call, probe)
 
     def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
         options = {**options, "steady": self.steady is not False}
-        self._lab.be_patient(PATIENCE * self._limit)  # it takes many calls
+        self._lab.be_patient(self._pace.patience(PATIENCE))  # it takes many calls
         outcome = self._lab.one(wire.asked(call, probe, **options))
-        self._lab.be_patient(self._limit)
+        self._pace.seen(probe, outcome.death, outcome.accepted)
         self._seen(call, probe, options, outcome)
         if probe == "repeat" and outcome.accepted:
             self._compare(call, options, outcome)
@@ -164,7 +189,6 @@ class Campaign:
         for array in call.arrays():
             self._dtypes.setdefault(array.dtype)
             self._ranks.add(len(array.shape))
-        self.deaths += outcome.death is not None
         error = outcome.told.get("error")
         if error in ("InternalError", "UnknownError"):
             self.refusals.setdefault(error, str(outcome.told.get("words")))
@@ -186,12 +210,16 @@ class Campaign:
         order = {"ramp": 0, "ones": 1, "zeros": 2}
         for plan in sorted(self.accepted, key=lambda plan: order.get(str(_content(plan)), 3)):
             sizes = {size for slots in plan.slots for slot in slots for size in slot.shape}
-            if sizes <= {plans.SIDE, *plans.NARROW}:
+            if sizes <= {plans.SIDE, *plans.NARROW, *self._numbers_named()}:
                 by_ranks.setdefault(_ranks(plan), plan)
         found = sorted(by_ranks.values(), key=lambda plan: sum(map(sum, _ranks(plan))))
         middle = [plan for plan in found if all(rank for ranks in _ranks(plan) for rank in ranks)]
         chosen = list(dict.fromkeys((*middle[:2], *found)))[:SEEDS]
         return chosen or [plans.plainest(self._op)]
+
+    def _numbers_named(self) -> set[int]:
+        """Sizes that refusals have asked for."""
+        return {number for words in self._asked_for.values() for number in hints.numbers(words)}
 
     def _for_all_forms(self, seeds: list[Plan]) -> list[Plan]:
         return [plan for plan in seeds if plan in set(self.accepted)][:THOROUGH]
@@ -249,7 +277,7 @@ class Campaign:
 
     @property
     def seed(self) -> int:
-        return self._effort.seed
+        return self.effort.seed
 
 
 def _ranks(plan: Plan) -> tuple[tuple[int, ...], ...]:

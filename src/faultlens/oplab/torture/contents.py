@@ -31,10 +31,13 @@ _STRINGS = (
 )
 _LONG = b"x" * 20_000
 
-# Names of contents; besides these, ("last", value): ones, and this value as the last.
+# Names of contents; besides these, ("last", value): ones, and this value as the last; ("exactly", values): these, and
+# again; for strings ("long", length).
 PLAIN = ("ones", "ramp", "zeros")
 NASTY = ("falling", "negative", "largest", "smallest", "special", "tiny", "minus two", "alternating")
-Content = str | tuple[str, int]
+Content = str | tuple[str, int | tuple[int, ...]]
+LENGTHS = (1, 2, 3, 5, 8, 9, 16, 33, 65, 1000)
+TEXTS: tuple[Content, ...] = ("twice", "brackets", "torn", "numbers", "path", *(("long", each) for each in LENGTHS))
 
 
 def array_of(dtype: str, shape: tuple[int, ...], content: Content) -> Array:
@@ -42,10 +45,7 @@ def array_of(dtype: str, shape: tuple[int, ...], content: Content) -> Array:
     for each in shape:
         size *= each
     if isinstance(content, tuple):
-        if not 0 < size <= MOST_VALUES:
-            return Array(dtype, shape, fill=_clipped(dtype, content[1]))
-        ones = _values(dtype, "ones")
-        return simplest(Array(dtype, shape, (ones[0],) * (size - 1) + (_clipped(dtype, content[1]),)))
+        return _with_numbers(dtype, shape, size, *content)
     values = _values(dtype, content)
     if len(values) == 1 or size == 0:
         return Array(dtype, shape, fill=values[0])
@@ -54,6 +54,20 @@ def array_of(dtype: str, shape: tuple[int, ...], content: Content) -> Array:
     rows = content == "ramp" and dtype in _INTEGERS and len(shape) == 2 and shape[1] <= 3
     each = shape[1] if rows else 1  # indices into several dimensions rise together
     return simplest(Array(dtype, shape, tuple(values[index // each % len(values)] for index in range(size))))
+
+
+def _with_numbers(dtype: str, shape: tuple[int, ...], size: int, kind: str, given: int | tuple[int, ...]) -> Array:
+    if not isinstance(given, int):
+        exact = tuple(_clipped(dtype, value) for value in given) or (_clipped(dtype, 0),)
+        if not 0 < size <= MOST_VALUES:
+            return Array(dtype, shape, fill=exact[-1])
+        return simplest(Array(dtype, shape, tuple(exact[index % len(exact)] for index in range(size))))
+    if kind == "long":
+        return Array(dtype, shape, fill=b"a" * given)
+    if not 0 < size <= MOST_VALUES:
+        return Array(dtype, shape, fill=_clipped(dtype, given))
+    ones = _values(dtype, "ones")
+    return simplest(Array(dtype, shape, (ones[0],) * (size - 1) + (_clipped(dtype, given),)))
 
 
 @lru_cache(maxsize=1000)
@@ -79,6 +93,8 @@ def _strings(content: str) -> tuple[Value, ...]:
         "smallest": (b"0:1", b"0:9999999999"),
         "minus two": (b"1,2", b"7,8,9"),
     }
+    known |= {"twice": (b"a=1;b=2;a=3",), "brackets": (b"{[(<a",), "torn": (b"\xe2\x82",), "numbers": (b"1 2.5 -3",)}
+    known |= {"path": (b"http://a.b/c?d=e",)}
     known |= {"alternating": (_LONG, b"", b"12")}
     return known.get(content, _STRINGS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -110,14 +111,17 @@ class Lab:
     def one(self, ask: bytes) -> Outcome:
         return self.run([ask])[0]
 
-    def run(self, asks: Sequence[bytes]) -> list[Outcome]:
-        """All are tried; one that kills its process does not keep the next from being tried."""
+    def run(self, asks: Sequence[bytes], until: float = math.inf, to_first_death: bool = False) -> list[Outcome]:
+        """One that kills its process does not keep the next from being tried. Fewer than were asked for after one
+        that hangs, when the time is over, or when the first death is enough."""
         outcomes: list[Outcome] = []
         for start in range(0, len(asks), ITEMS):
-            outcomes += self._batch(asks[start : start + ITEMS])
+            outcomes += self._batch(asks[start : start + ITEMS], until, to_first_death)
+            if len(outcomes) < min(start + ITEMS, len(asks)):
+                break
         return outcomes
 
-    def _batch(self, asks: Sequence[bytes]) -> list[Outcome]:
+    def _batch(self, asks: Sequence[bytes], until: float, to_first_death: bool) -> list[Outcome]:
         offset, entries = 0, []
         for ask in asks:
             os.pwrite(self._data, ask, offset)
@@ -136,6 +140,8 @@ class Lab:
                 if run.at is not None:
                     outcomes.append(Outcome(told.get(stop, {}), death, tuple(self._history)))
                 self._history = []
+                if to_first_death or death.kind == "endless" or time.monotonic() > until:
+                    break
         return outcomes
 
     def be_patient(self, seconds: float) -> None:

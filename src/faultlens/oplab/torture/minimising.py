@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -21,7 +22,7 @@ from faultlens.remedy.trial import SCRIPT, Bounds, Files, Surroundings, captured
 
 SECONDS = 15.0  # for making one input smaller
 HANG_SECONDS = 2.0  # that count as one while a hang is made smaller
-PROOF_SECONDS, HANG_PROOF_SECONDS = 90.0, 25.0
+PROOF_SECONDS, HANG_PROOF_SECONDS = 90.0, 20.0
 REPEATS = 20
 TURNS = 4
 MOST_BEFORE = 8  # calls before it, in a script
@@ -40,6 +41,7 @@ class Proof(NamedTuple):
     files: Files
     crash: Crash | None = None  # None: it did not end the same way
     fenced: bool = False  # only with the fence
+    ran: bool = True  # False: there was no time for it
 
     @property
     def text(self) -> str:
@@ -49,9 +51,12 @@ class Proof(NamedTuple):
 class Minimiser:
     def __init__(self, lab: Lab, library: Path, limits: Limits) -> None:
         self._lab, self._library, self._limits = lab, library, limits
+        self._deadline = math.inf
 
-    def smallest(self, suspect: Suspect) -> Smallest:
+    def smallest(self, suspect: Suspect, seconds: float = SECONDS) -> Smallest:
+        """Within about so many seconds."""
         hangs = suspect.rule == "hang"
+        self._deadline = time.monotonic() + seconds
         if hangs:
             self._lab.be_patient(min(HANG_SECONDS, self._limits.seconds))
         try:
@@ -65,11 +70,10 @@ class Minimiser:
             return self._with_others(suspect)
         if suspect.outcome.death and seen.probe != "eager":  # the simpler form may do
             seen = self._alone(seen._replace(probe="eager", options=())) or seen
-        deadline = time.monotonic() + SECONDS
         found = [seen]
 
         def still(call: Call) -> bool:
-            if time.monotonic() > deadline:
+            if time.monotonic() > self._deadline:
                 raise shrink_op.OutOfTimeError
             again = self._shows(found[-1]._replace(call=call))
             if again is not None:
@@ -92,7 +96,7 @@ class Minimiser:
         """Several times where the fence decides: it stands before some blocks, and behind others."""
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
         times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
-        seen = (self._same(suspect, outcome) for outcome in self._lab.run([ask] * times))
+        seen = (self._same(suspect, self._lab.one(ask)) for _ in range(times))
         return next((each for each in seen if each), None)
 
     def _same(self, suspect: Suspect, outcome: Outcome) -> Suspect | None:
@@ -108,15 +112,15 @@ class Minimiser:
             own = tuple(wire.understood(each, suspect.call.op, suspect.call.library) for each in [ask] * MOST_BEFORE)
             return Smallest(again._replace(alone=False), own)
         needed = list(suspect.outcome.before)
-        again = self._after(suspect, needed) if needed else None
+        in_time = time.monotonic() < self._deadline
+        again = self._after(suspect, needed) if needed and in_time else None
         if again is None:
             return Smallest(suspect._replace(alone=False), again=False)
-        deadline = time.monotonic() + SECONDS
         size = max(len(needed) // 2, 1)
-        while size and time.monotonic() < deadline:
+        while size and time.monotonic() < self._deadline:
             for start in range(0, len(needed), size):
                 fewer = needed[:start] + needed[start + size :]
-                if time.monotonic() < deadline and self._after(suspect, fewer):
+                if time.monotonic() < self._deadline and self._after(suspect, fewer):
                     needed = fewer
                     break
             else:
@@ -127,7 +131,7 @@ class Minimiser:
     def _after(self, suspect: Suspect, before: Sequence[bytes]) -> Suspect | None:
         self._lab.fresh()
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
-        outcomes = self._lab.run([*before, ask])
+        outcomes = self._lab.run([*before, ask], to_first_death=True)
         found = (self._same(suspect, outcome) for outcome in outcomes)
         return next((each for each in found if each), None)
 
@@ -135,13 +139,20 @@ class Minimiser:
 # ---------------------------------------------------------------------------------------------- the proof
 
 
+def written(found: Smallest) -> Proof | None:
+    """Not run. None: it cannot be written as a script."""
+    try:
+        return Proof(script_of(found.suspect, found.before), ran=False)
+    except CannotCallError:
+        return None
+
+
 def proven(found: Smallest, python: str, library: Path, limits: Limits, fenced: bool) -> Proof | None:
     """None: it cannot be written as a script."""
     suspect = found.suspect
-    try:
-        files = script_of(suspect, found.before)
-    except CannotCallError:
+    if (proof := written(found)) is None:
         return None
+    files = proof.files
     if suspect.outcome.death is None or suspect.rule in ("memory", "closes-descriptors"):
         return Proof(files)
     seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from faultlens.errors import FaultlensError
 from faultlens.oplab.torture import plans
+from faultlens.oplab.torture.changes import variants
 from faultlens.oplab.torture.plans import Plan
 from faultlens.oplab.torture.tested import OpUnderTest
 
@@ -41,7 +42,7 @@ def search(op: OpUnderTest, trying: Trying) -> None:
     set_hypothesis_home_dir(os.path.join(tempfile.gettempdir(), "faultlens-hypothesis"))  # not where the user works
     strategy = hypothesis.strategies
     changes: dict[Plan, list[Plan]] = {}
-    if next(plans.variants(op, plans.plainest(op)), None) is None:
+    if next(variants(op, plans.plainest(op)), None) is None:
         return  # without inputs and attributes there is nothing to change
 
     def changed(draw: Any, plan: Plan) -> Plan:
@@ -49,7 +50,7 @@ def search(op: OpUnderTest, trying: Trying) -> None:
         if plan not in changes:
             if len(changes) > RECENT:
                 changes.clear()
-            changes[plan] = [each for each in plans.variants(op, plan) if plans.is_affordable(each)]
+            changes[plan] = [each for each in variants(op, plan) if plans.is_affordable(each)]
         return draw(strategy.sampled_from(changes[plan])) if changes[plan] else plan
 
     @strategy.composite

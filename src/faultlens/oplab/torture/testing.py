@@ -17,13 +17,17 @@ from faultlens.oplab.torture import plans, shapes
 from faultlens.oplab.torture.blame import is_to_blame
 from faultlens.oplab.torture.campaign import Campaign, Effort
 from faultlens.oplab.torture.lab import Lab, Limits
-from faultlens.oplab.torture.minimising import Minimiser, proven
+from faultlens.oplab.torture.minimising import SECONDS, Minimiser, proven, written
 from faultlens.oplab.torture.rules import RULES
+from faultlens.oplab.torture.suspects import Suspect
 from faultlens.oplab.torture.tested import OpUnderTest
 from faultlens.oplab.torture.verdicts import finding_of, severity_of
 from faultlens.report.quantities import count
 
 MOST_FINDINGS = 8  # of one op, that are made smaller and proven
+MORE_TIME = 0.5  # of what trying took, for making small and proving what was found
+FIRST_SECONDS, LEAST_SECONDS = 8.0, 0.5  # for making one smaller, whatever the time
+WORST_FIRST = ("error", "warning", "note")
 NAMES_OF_FORMS = {"leak": "", "repeat": "", "dataset": "tf.data", "threads": "8 threads", "compiled": "XLA"}
 
 Tell = Callable[[str], None]
@@ -95,20 +99,34 @@ def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> l
 def _judged(
     campaign: Campaign, op: OpUnderTest, lab: Lab, library: Path, target: Target, wishes: Wishes, tell: Tell
 ) -> list[OpFinding]:
+    """The first is made small and proven in any case, the others while there is time."""
     minimiser = Minimiser(lab, library, wishes.limits)
     findings: list[OpFinding] = []
-    for number, suspect in enumerate(list(campaign.suspects.values())[:MOST_FINDINGS]):
+    deadline = time.monotonic() + MORE_TIME * campaign.effort.seconds
+    proofs = 0
+    for number, suspect in enumerate(sorted(campaign.suspects.values(), key=_worst_first)[:MOST_FINDINGS]):
         if suspect.rule not in RULES or not is_to_blame(suspect, lab, library):
             continue
         tell(f"{op.name}: making what was found smaller, {number + 1} of {len(campaign.suspects)}")
-        found = minimiser.smallest(suspect)
+        left = deadline - time.monotonic()
+        found = minimiser.smallest(suspect, min(max(left, LEAST_SECONDS if proofs else FIRST_SECONDS), SECONDS))
         if not found.again and suspect.outcome.death is None:
             continue  # what is not seen twice is not said
         tell(f"{op.name}: proving what was found, {number + 1} of {len(campaign.suspects)}")
         worth = severity_of(found.suspect) != "note"
-        proof = proven(found, target.python, library, wishes.limits, wishes.fenced) if worth else None
+        if worth and (not proofs or time.monotonic() < deadline):
+            proofs += 1
+            proof = proven(found, target.python, library, wishes.limits, wishes.fenced)
+        else:
+            proof = written(found) if worth else None
         findings.append(finding_of(found, proof, library))
     return [*findings, *shapes.findings(op, campaign), *_notes(op, campaign)]
+
+
+def _worst_first(suspect: Suspect) -> tuple[int, bool]:
+    """Hangs last: each look at one takes seconds."""
+    severity = RULES[suspect.rule].severity if suspect.rule in RULES else "note"
+    return WORST_FIRST.index(severity), suspect.rule == "hang"
 
 
 def _notes(op: OpUnderTest, campaign: Campaign) -> list[OpFinding]:
@@ -147,6 +165,8 @@ def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
         left.append(f"the gradient of {op.name}, none is registered by the library")
     if failed := next((each for each in campaign.suspects.values() if each.rule == "reference-failed"), None):
         left.append(f"the results of {op.name} for some inputs: {failed.words}")
+    if campaign.stopped:
+        left.append(f"more inputs of {op.name}: {campaign.stopped}")
     if not campaign.accepted:
         left.append(f"what {op.name} does with inputs that it accepts: it refused or died of all that were tried")
     return left

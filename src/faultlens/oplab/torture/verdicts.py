@@ -45,7 +45,7 @@ def severity_of(suspect: Suspect, proof: Proof | None = None, again: bool = True
         return usual
     unproven = proof is not None and proof.crash is None
     if suspect.rule == "hang" and unproven:
-        return "note" if death.busy else "warning"  # a slow machine looks the same
+        return "note" if death.busy or not again else "warning"  # a slow machine looks the same
     if suspect.rule in ("crash", "memory") and not again:
         return "warning"  # it happened, once
     if is_modest(suspect.call):
@@ -110,7 +110,7 @@ def _evidence(found: Smallest, proof: Proof | None) -> Iterator[Evidence]:
         report = make_report(proof.crash)
         if first := next((each for each in report.diagnoses if each.cause != UNKNOWN), None):
             yield Evidence(f"{first.title} ({first.code} {first.cause})", "diagnosis")
-    elif suspect.outcome.death and proof:
+    elif suspect.outcome.death and proof and proof.ran:
         yield Evidence("a new Python that ran the lines below did not end the same way", "op test")
 
 
