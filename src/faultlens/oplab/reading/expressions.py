@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from faultlens.oplab.reading.types import is_integer, is_unsigned, size_of, tidy
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
+_MAPS = re.compile(r"\b(?:\w*map|\w*set|vector<bool>)\b")  # writing one element may move others
 Evaluator = Callable[["Walker", Node, State], Symbol]
 
 
@@ -74,6 +76,10 @@ def element(walker: Walker, node: Node, state: State, base: Symbol, given: list[
     else:
         if write:
             outlives(walker, node, state, base)
+            name = _variable_name(node)
+            kind = state.types.get(name, "")
+            if walker.parallel is not None and name in walker.shared and _MAPS.search(kind):
+                walker.note("assign", node, state, on=base, name=name, detail="captured", write=True)
         return ("elem", base, given[0] if given else ZERO, "")
     walker.note("index", node, state, on=buffer, by=index, name=how, detail=write, write=bool(write))
     if write:

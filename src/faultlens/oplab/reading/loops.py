@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import declarations
@@ -193,9 +194,12 @@ def _counter(walker: Walker, node: Node, condition: Node | None, update: Node | 
         left, right, sign = right, left, _FLIPPED[sign]
     start = state.variables.get(name)
     body = node.get("body")
-    if left.text != name or start is None or (body is not None and name in declarations.changed_in(body)):
+    ahead = _ahead(left, name)
+    if ahead is None or start is None or (body is not None and name in declarations.changed_in(body)):
         return None
     limit = evaluate(walker, right, state)
+    if ahead:
+        limit = ("-", limit, number(ahead))
     if by > 0 and sign in ("<", "<=", "!="):
         beyond: Symbol = limit if sign != "<=" else ("+", limit, number(1))
         return ("loop", name, node.start, start, beyond, by)
@@ -203,6 +207,14 @@ def _counter(walker: Walker, node: Node, condition: Node | None, update: Node | 
         lowest: Symbol = limit if sign == ">=" else ("+", limit, number(1))
         return ("loop", name, node.start, lowest, ("+", start, number(1)), -by)
     return None
+
+
+def _ahead(node: Node, name: str) -> int | None:
+    """0 for `i`, 4 for `i + 4`; None for anything else."""
+    if node.text == name:
+        return 0
+    found = re.fullmatch(rf"{re.escape(name)}\s*\+\s*(\d{{1,9}})", node.text)
+    return int(found[1]) if found else None
 
 
 def _step(walker: Walker, update: Node | None, state: State) -> tuple[str, int] | None:

@@ -185,6 +185,8 @@ class Walker:
         detail: str = "",
         write: bool = False,
     ) -> None:
+        if not self.frames:  # the value of a constant
+            return
         place = Place.of(state, self.function, self.parallel, self.tries > 0, self.loops > 0, self.calls)
         self.events.append(Event(kind, node, place, on, tuple(by), name, detail, write))
 

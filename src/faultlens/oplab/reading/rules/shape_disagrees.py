@@ -68,9 +68,9 @@ def _shape(symbol: Symbol) -> Symbol:
     """The handle of a shape, in the words of Compute."""
     if symbol[0] == "input":
         return ("shape", symbol)
-    given = symbol[3:] if symbol[0] == "call" and len(symbol) > 2 and symbol[2] == CONTEXT else ()
     if symbol[0] != "call":
         return UNKNOWN
+    given = _given(symbol)
     if symbol[1] in ("WithRank", "WithRankAtLeast", "WithRankAtMost") and given:
         return _shape(given[0])
     if symbol[1] == "Scalar":
@@ -82,12 +82,17 @@ def _shape(symbol: Symbol) -> Symbol:
     return UNKNOWN
 
 
+def _given(call: Symbol) -> tuple[Symbol, ...]:
+    """Arguments, without the context whose method it is."""
+    return call[3:] if len(call) > 2 and call[2] == CONTEXT else call[2:]
+
+
 def _dim(symbol: Symbol) -> Symbol:
     if symbol[0] in ("int", "attr"):
         return symbol
     if symbol[0] in ("+", "-", "*") and len(symbol) == 3:
         return (symbol[0], _dim(symbol[1]), _dim(symbol[2]))
-    given = symbol[3:] if symbol[0] == "call" and len(symbol) > 2 and symbol[2] == CONTEXT else ()
+    given = _given(symbol) if symbol[0] == "call" else ()
     if symbol[0] == "call" and symbol[1] == "Dim" and len(given) == 2 and given[1][0] == "int" and given[1][1] >= 0:
         shape = _shape(given[0])
         return ("dim", shape[1], given[1]) if shape[0] == "shape" else UNKNOWN

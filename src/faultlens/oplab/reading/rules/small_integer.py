@@ -6,7 +6,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import limits
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor
+from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor, parts
 from faultlens.oplab.reading.types import is_small_integer
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import short
@@ -28,6 +28,7 @@ class SmallInteger(Rule):
     headline = "a product of sizes is computed in 32 bits"
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
+        allocated = {part for event in followed.of("size", "copy") for size in event.by for part in parts(size)}
         for event in good(followed.of("multiply")):
             if not is_small_integer(event.detail):
                 continue
@@ -42,7 +43,7 @@ class SmallInteger(Rule):
                 "compute it in 64",
                 f"static_cast<int64_t>({short(left, 30)}) * {short(right, 30)}",
                 followed=followed,
-                severity=None if by_data else "note",
+                severity=None if by_data or ("*", *event.by) in allocated else "note",
             )
 
 

@@ -48,7 +48,7 @@ class StackExhausted(Rule):
     def _standard_arrays(self, followed: Followed) -> Iterator[OpFinding]:
         for node in followed.function.body.find("declaration"):
             kind = node.get("type")
-            found = re.fullmatch(r"(?:std::)?array<([\w:]+),\s*([^<>]+)>", kind.text) if kind is not None else None
+            found = re.fullmatch(r"(?:std::)?array<([\w:]+),\s*(.+)>", kind.text) if kind is not None else None
             if found is None or "static" in node.text.partition("<")[0]:
                 continue
             count = followed.unit.constants.get(found[2].strip())
