@@ -14,7 +14,7 @@ import tensorflow as tf
 calls, forms = sys.modules["faultlens_calls"], sys.modules["faultlens_forms"]
 tensors, comparing = sys.modules["faultlens_tensors"], sys.modules["faultlens_comparing"]
 
-PATTERNS = (0x2B, 0x95)  # that new memory is filled with
+PATTERNS = (0x4B, 0xC6)  # that new memory is filled with: large numbers of every type, of both signs
 LONGEST = 0.5  # seconds of a call that is made several times
 
 

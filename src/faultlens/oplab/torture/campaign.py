@@ -27,7 +27,8 @@ SEEDS = 8  # accepted outlines, all of whose variants are tried
 THOROUGH = 4  # accepted inputs that are tried in all forms
 NOW_AND_THEN = {"repeat": 2, "graph": 12}  # one of so many accepted inputs
 MOST_WAYS = 40  # refused inputs, from which a way in is looked for
-WAY_IN, FURTHER = 0.5, 0.2  # of the time, for that; where something is accepted already
+BEFORE_FORMS = 0.5  # of the time
+WAY_IN, FURTHER = 0.4, 0.2  # of the time, for that; where something is accepted already
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 3
 PATIENCE = 3.0
@@ -37,7 +38,7 @@ FORMS = (
     *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
     "unaligned",
 )
-FEWER_FORMS = ("repeat", "graph", "threads", "leak", "gradient")
+FEWER_FORMS = ("repeat", "graph", "threads", "gradient")
 
 
 class Effort(NamedTuple):
@@ -83,12 +84,14 @@ class Campaign:
             self._try_all(plans.narrow(self._op))
             self._find_the_way_in()
         seeds = self._seeds()
-        for number, plan in enumerate(self._for_all_forms(seeds)):
-            self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
+        self._try_all(variants(self._op, seeds[0]), BEFORE_FORMS)
         for number, plan in enumerate(seeds):
-            self._try_all([plans.scaled(plan)])
-            self._try_all(variants(self._op, plan))
-            self._try_all(variants(self._op, plans.scaled(plan)))
+            if number < THOROUGH and plan in self.accepted:
+                self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
+            scaled = plans.scaled(plan)
+            self._try_all([scaled])
+            for each in (scaled, plan) if scaled in self.accepted else (plan, scaled):
+                self._try_all(variants(self._op, each))
             if number == 0:
                 self._with_many_elements()
             if number == min(1, len(seeds) - 1):
@@ -123,9 +126,12 @@ class Campaign:
 
     # ------------------------------------------------------------------------------------------ one after the other
 
-    def _try_all(self, outlines: Iterable[Plan]) -> None:
+    def _try_all(self, outlines: Iterable[Plan], share: float = 1.0) -> None:
+        """Until this share of the time is used."""
         fresh = (each for each in outlines if each not in self._known and not self._pace.is_hopeless(_ranks(each)))
-        while not self.is_over and (batch := list(islice(fresh, self._pace.at_once))):
+        while (
+            not self.is_over and self._pace.share_used() < share and (batch := list(islice(fresh, self._pace.at_once)))
+        ):
             self.try_batch(batch)
 
     def try_batch(self, batch: list[Plan]) -> None:
@@ -221,9 +227,6 @@ class Campaign:
         """Sizes that refusals have asked for."""
         return {number for words in self._asked_for.values() for number in hints.numbers(words)}
 
-    def _for_all_forms(self, seeds: list[Plan]) -> list[Plan]:
-        return [plan for plan in seeds if plan in set(self.accepted)][:THOROUGH]
-
     def _larger(self) -> list[Plan]:
         """One accepted with some thousand elements, and the one with most."""
         sized = sorted((plan for plan in self.accepted if _elements(plan) >= FEW), key=_elements)
@@ -253,7 +256,8 @@ class Campaign:
         """What is allocated before an input is refused may stay behind."""
         for refused in list(self._refused.values())[-MOST_REFUSED:]:
             calls = [plans.call_of(self._op, plan) for plan in refused]
-            heaviest = max((each for each in calls if plans.weight(each) < 1 << 20), key=plans.weight, default=None)
+            light = (each for each in calls if plans.weight(each) < 1 << 20)
+            heaviest = max(light, key=lambda call: plans.weight(call) + plans.largest_number(call), default=None)
             if heaviest and not self.is_over:
                 self._probe(heaviest, "leak")
 

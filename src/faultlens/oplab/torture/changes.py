@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from faultlens.oplab.torture.contents import NASTY, PLAIN, TEXTS, index_like, is_integer
+from faultlens.oplab.torture.contents import NASTY, PLAIN, TEXTS, Content, index_like, is_integer
 from faultlens.oplab.torture.plans import (
     HUGE,
     LISTS,
+    MODEST,
     MOST_ELEMENTS,
     SHAPES,
     SIDE,
@@ -30,12 +31,12 @@ from faultlens.remedy.arrays import DTYPES
 
 def variants(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     """All that differ in one thing, what is likeliest to be deadly first."""
-    yield from one_element(op, plan)
     yield from _types(op, plan)
-    yield from _resized(plan)
-    yield from _large(plan)
-    yield from _contents(op, plan)
     yield from settings(op, plan)
+    yield from _resized(plan)
+    yield from one_element(op, plan)
+    yield from _contents(op, plan)
+    yield from _large(plan)
     yield from _shapes(plan)
     yield from _lists(op, plan)
 
@@ -61,10 +62,11 @@ def _resized(plan: Plan) -> Iterator[Plan]:
 def _contents(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     types = dict(plan.types)
     sizes = sorted({size for slots in plan.slots for slot in slots for size in slot.shape})
-    for value in TOGETHER:
+    together: list[Content] = [("last", value) for value in TOGETHER]
+    for content in (*together, ("exactly", (MODEST // 2, MODEST // 2, -1))):
         yield plan._replace(
             slots=tuple(
-                tuple(slot._replace(content=("last", value)) for slot in slots)
+                tuple(slot._replace(content=content) for slot in slots)
                 if is_integer(dtypes_of(op, each, types, 1)[0])
                 else slots
                 for each, slots in zip(op.definition.inputs, plan.slots, strict=True)

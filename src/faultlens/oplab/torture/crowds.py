@@ -15,7 +15,7 @@ calls, comparing = sys.modules["faultlens_calls"], sys.modules["faultlens_compar
 forms = sys.modules["faultlens_forms"]
 
 THREADS = 8
-SECONDS, MOST_ROUNDS = 1.0, 400
+SECONDS, MOST_ROUNDS = 0.6, 400
 SLOW = 0.5  # seconds of a call that each thread makes once
 
 Run = tuple[Any, Callable[[], list[Any]]]

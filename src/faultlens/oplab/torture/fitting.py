@@ -58,8 +58,8 @@ def changed(given: Sequence[int], n: int) -> Iterator[tuple[int, ...]]:
         twice[one] = given[other]
         yield tuple(swapped)
         yield tuple(twice)
-    if count > 1:
-        half = 1 << 30  # four of them are nothing in 32 bits
-        yield (*given[:-1], given[-1] - (1 << 31), 1 << 31)[:count]
-        if count >= 5:
-            yield (*(half,) * 4, sum(given), *(0,) * (count - 5))
+    for bits in (32, 64):
+        top = (1 << (bits - 1)) - 1  # with two of them the sum starts again
+        if count > 2:
+            yield (top, top, sum(given) + 2, *(0,) * (count - 3))
+            yield (*(0,) * (count - 3), sum(given) + 2, top, top)

@@ -61,7 +61,7 @@ def missing_in_graph(call: Any) -> list[list[str]]:
     known = functions.get(key, 0)
     if isinstance(known, int):
         functions[key] = known + 1
-        if known != SEEN_BEFORE or len(functions) > MOST_FUNCTIONS:
+        if known != (0 if call.asked["settings"] else SEEN_BEFORE) or len(functions) > MOST_FUNCTIONS:
             return []
         try:
             functions[key] = function_of(call, known=False)

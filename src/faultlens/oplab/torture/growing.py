@@ -18,8 +18,8 @@ import tensorflow as tf
 tensors = sys.modules["faultlens_tensors"]
 
 WINDOWS = 5
-MOST_CALLS, LEAST_CALLS = 3000, 60  # of a window
-SECONDS = 0.4  # of a window
+MOST_CALLS, LEAST_CALLS = 2000, 60  # of a window
+SECONDS = 0.15  # of a window
 NOISE = 4 << 10  # bytes that TensorFlow itself may keep of a window
 LEAST_PER_CALL = 8.0
 LEAST_PER_REFUSAL = 3000.0  # TensorFlow itself keeps some hundred bytes of each error

@@ -38,6 +38,7 @@ SHAPES: tuple[Shape, ...] = (
 COMMON_RANK = 3
 MOST_COMBINATIONS = 300
 TOGETHER = (1 << 16, 1 << 32, -1, 0, 2)  # products of which overflow, or are nothing
+MODEST = 100_000
 LISTS = (2, 1, 3)  # tensors in a list
 
 
@@ -231,6 +232,12 @@ def settings(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
 def weight(call: Call) -> int:
     """Bytes that its tensors take, about."""
     return sum(array.size * (len(_first(array)) if array.dtype == "string" else 4) for array in call.arrays())
+
+
+def largest_number(call: Call) -> int:
+    """That may be a size of what an op allocates."""
+    numbers = (value for array in call.arrays() for value in (array.values or (array.fill,)) if isinstance(value, int))
+    return max((number for number in numbers if number <= MODEST), default=0)
 
 
 def _first(array: Array) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
 
@@ -15,13 +14,15 @@ from faultlens.oplab.torture.plans import (
     Plan,
     Shape,
     Slot,
+    call_of,
     dtypes_of,
-    fitted,
     places,
     settings,
     with_slot,
 )
 from faultlens.oplab.torture.tested import OpUnderTest
+
+MOST_CHANGED = 64  # elements of a tensor, one of which is changed
 
 
 def ways(op: OpUnderTest, plan: Plan, words: str) -> Iterator[Plan]:
@@ -92,12 +93,14 @@ def _integers(op: OpUnderTest, plan: Plan) -> Iterator[tuple[int, int]]:
 
 def one_element(op: OpUnderTest, plan: Plan) -> Iterator[Plan]:
     """One element of many that fit is wrong; one more or less of them."""
+    call = call_of(op, plan)
     for i, j in _integers(op, plan):
-        slot = plan.slots[i][j]
-        if not isinstance(slot.content, Fit) or not 0 < math.prod(slot.shape) <= MOST_VALUES:
+        slot, array = plan.slots[i][j], call.arguments[i].arrays[j]
+        if not 0 < array.size <= MOST_CHANGED:
             continue
-        given = fitted(plan, slot)
-        for changed in fitting.changed(given, max(given)):
+        given = tuple(int(each) for each in array.values or (array.fill,) * array.size)  # type: ignore[arg-type]
+        sizes = [size for k, slots in enumerate(plan.slots) if k != i for each in slots for size in each.shape]
+        for changed in fitting.changed(given, max(sizes, default=max(given))):
             yield with_slot(plan, i, j, slot._replace(content=("exactly", changed)))
         if len(slot.shape) == 1:
             for fewer in (given[1:], given[:-1], (*given, given[-1]), (given[0], *given)):
