@@ -7,7 +7,8 @@ from faultlens.oplab.reading.checked import above_zero, facts, speaks_of, told
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor
+from faultlens.oplab.reading.state import Fact
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, parts
 from faultlens.oplab.reading.types import is_integer
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import context_of, tensor_named
@@ -64,7 +65,28 @@ def _what(event: Event, divisor: Symbol, op: Op | None) -> str:
         known = op.attributes.get(str(divisor[1]))
         if known is not None and known.kind == "int" and (known.least is None or known.least <= 0):
             return f"the attribute `{divisor[1]}`"
+    if _may_stay_empty(event, divisor):
+        return "the size of a container that only some values get into"
     return ""
+
+
+def _may_stay_empty(event: Event, divisor: Symbol) -> bool:
+    """if (x(i) > 0) kept.push_back(i); … % kept.size(): this path went through the loop and put nothing in."""
+    if divisor[0] != "size" or divisor[1][0] != "vec" or len(divisor[1]) < 4:
+        return False
+    container, since = divisor[1][:3], divisor[1][-1]
+    loops = event.node.source.root.find("for_statement", "for_range_loop", "while_statement", "do_statement")
+    if not any(loop.start == since for loop in loops):
+        return False
+    return not any(
+        part[0] == "size" and part[1][:3] == container for fact in event.place.facts for part in _all_parts(fact)
+    )
+
+
+def _all_parts(fact: Fact) -> frozenset[Symbol]:
+    """Also of what limits a loop that runs."""
+    limit = fact.condition[2] if fact.condition[0] == "runs" else None
+    return parts(fact.condition) | (parts(limit) if limit else frozenset())
 
 
 def _not_zero(event: Event, divisor: Symbol) -> bool:

@@ -6,7 +6,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import extent, facts, highest, loops_in, unlimited
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule
-from faultlens.oplab.reading.symbols import constant, minus, parts
+from faultlens.oplab.reading.symbols import constant, linear, minus, parts
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import context_of
 
@@ -73,8 +73,10 @@ class ExceptionLeaves(Rule):
 def _may_be_npos(event: Event) -> bool:
     """A position that find() gave, or data, which nothing has checked."""
     position = event.by[0]
-    found = [part for part in (position, *position[1:]) if isinstance(part, tuple) and part and part[0] == "call"]
-    searched = [part for part in found if str(part[1]).startswith(("find", "rfind")) and part is position]
+    sum_ = linear(position)
+    searched = [atom for atom in sum_ if atom and atom[0] == "call" and str(atom[1]).startswith(("find", "rfind"))]
+    if sum_.get((), 0) == 1:  # npos + 1 is 0: text.substr(text.rfind('/') + 1) is all of it
+        searched = []
     data = unlimited(event.place, position)
     asked = any(part in parts(fact.condition) for fact in facts(event.place) for part in (position, *searched))
     return not asked and (bool(searched) or data is not None)

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.symbols import parts
 from faultlens.oplab.reading.syntax import name_of
 from faultlens.oplab.reading.unit import Followed
 
 _ADDS = ("push_back", "emplace_back", "push", "append", "push_front")  # a map has as many entries as there are keys
+_KEYS = ("emplace", "insert", "try_emplace", "insert_or_assign")  # grow without end only where data are the keys
 _TAKES = r"clear|erase|pop|pop_back|pop_front|resize|reset|swap|assign|shrink_to_fit|size|extract"
 
 
@@ -29,7 +32,10 @@ class Grows(Rule):
         told = set()
         for event in followed.of("assign"):
             method = name_of(event.node.get("function")) if event.node.kind == "call_expression" else ""
-            if event.detail not in ("member", "static", "global") or event.name in told or method not in _ADDS:
+            if event.detail not in ("member", "static", "global") or event.name in told:
+                continue
+            by_key = (method in _KEYS or event.node.kind == "subscript_expression") and _is_data(event)
+            if method not in _ADDS and not by_key:
                 continue
             name = re.escape(event.name)
             emptied = rf"\b{name}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{name}\s*=[^=]|(?:swap|move|exchange)\([^;]*\b{name}\b"
@@ -42,4 +48,10 @@ class Grows(Rule):
                 "keep it in a local variable, or limit it",
                 f"if ({event.name}.size() > kMost) {event.name}.clear();",
                 followed=followed,
+                severity="warning" if by_key else None,
             )
+
+
+def _is_data(event: Event) -> bool:
+    """The key is text or a number from an input, and the container is a map or a set."""
+    return any(part[0] == "elem" and part[1][0] == "input" for value in event.by for part in parts(value))
