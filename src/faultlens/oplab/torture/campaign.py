@@ -88,14 +88,14 @@ class Campaign:
         for number, plan in enumerate(seeds):
             if number < THOROUGH and plan in self.accepted:
                 self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
+            if number == 0:
+                self._refused_often()
             scaled = plans.scaled(plan)
             self._try_all([scaled])
             for each in (scaled, plan) if scaled in self.accepted else (plan, scaled):
                 self._try_all(variants(self._op, each))
             if number == 0:
                 self._with_many_elements()
-            if number == min(1, len(seeds) - 1):
-                self._refused_often()
         self._search()
 
     def tried(self) -> Tried:

@@ -17,7 +17,7 @@ from faultlens.remedy.signature import signature_of
 
 MODEST_NUMBER, MODEST_ELEMENTS = 100_000, 10_000
 NO_MEMORY = ("bad_alloc", "length_error", "bad_array_new_length")
-ALIGNMENT = "IsAligned()"
+ALIGNMENT = "Check failed: IsAligned()"  # not CheckTypeAndIsAligned(), which is on the stack of others
 OVERFLOWED_SHAPE = ("num_elements", "MultiplyWithoutOverflow", "overflow")
 
 Key = tuple[str, ...]

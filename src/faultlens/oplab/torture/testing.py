@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, OpReport
@@ -49,9 +51,12 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
         library = work / f"{subject.stem}.so"
         tell(f"building {subject.name}")
         build([subject], library, target, ["-g"])
-        return _tested(subject, library, target, wishes, tell)
+        found = _tested(subject, library, target, wishes, tell)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    named = str(library.resolve()), f"./{library.name}"  # what was built here is gone, the user's own is elsewhere
+    findings = (replace(each, reproducer=each.reproducer.replace(*named)) for each in found.findings)
+    return replace(found, findings=tuple(findings))
 
 
 def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
