@@ -258,7 +258,11 @@ def _followed(
     if elsewhere:
         for end, _ in ends:
             end.members = dict(state.members)
-    return [(_back(state, end, addressed), value) for end, value in ends]
+    found = [(_back(state, end, addressed), value) for end, value in ends]
+    for after, _ in found:
+        if after.failed is not None and state.failed is None:
+            after.let_go = node
+    return found
 
 
 def _is_own(walker: Walker, class_name: str) -> bool:

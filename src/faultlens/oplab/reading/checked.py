@@ -13,6 +13,7 @@ from faultlens.oplab.reading.symbols import (
     BOTH,
     HIGH,
     LOW,
+    TENSORS,
     Symbol,
     constant,
     data_in,
@@ -26,7 +27,7 @@ from faultlens.oplab.reading.symbols import (
 
 _ABOUT = ("dims", "dim", "numel", "bytes", "shape", "dtype", "view", "ptr", "elem", "dims2")
 _SIZES = ("dim", "numel", "bytes", "size", "dims2", "shape")
-_SAME = ("==",)
+_FIXED = ("int", "numel", "dim", "dims", "size", "bytes", "tuple", "+", "-")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -218,13 +219,21 @@ def _sides(fact: Fact, symbol: Symbol) -> frozenset[str]:
 
 
 def _contains(condition: Symbol, symbol: Symbol) -> bool:
-    """An element stands for all of its tensor: checks run in loops of their own."""
+    """An element stands for all of its tensor: checks run in loops of their own. One with a fixed place does not stand
+    for those that a loop visits."""
     if symbol[0] == "elem":
+        fixed = not _visits(symbol)
         return any(
-            (part[0] == "elem" and part[1] == symbol[1]) or part in (("whole", symbol[1]), ("data", symbol[1]))
+            (part[0] == "elem" and part[1] == symbol[1] and (fixed or _visits(part)))
+            or part in (("whole", symbol[1]), ("data", symbol[1]))
             for part in told(condition)
         )
     return symbol in told(condition)
+
+
+def _visits(element: Symbol) -> bool:
+    """x(i) of a loop, not x(0) or x(n - 1)."""
+    return any(part[0] not in (*_FIXED, *TENSORS) for part in parts(element[2]))
 
 
 def speaks_of(place: Place, symbol: Symbol) -> bool:

@@ -50,6 +50,8 @@ class Place:
     manual: tuple[Symbol, ...]
     failed: Node | None
     wrong: Symbol
+    let_go: Node | None
+    ways: tuple[Node, ...]
     done: int
     handed: bool
     parallel: Node | None  # the lambda that runs in several threads
@@ -69,7 +71,7 @@ class Place:
     ) -> Place:
         return cls(
             function, state.facts, dict(state.shapes), state.outputs, state.written, dict(state.held), state.locks,
-            state.manual, state.failed, state.wrong, state.done, state.handed, parallel, in_try, in_loop, callers,
+            state.manual, state.failed, state.wrong, state.let_go, state.ways, state.done, state.handed, parallel, in_try, in_loop, callers,
         )  # fmt: skip
 
 

@@ -184,7 +184,7 @@ def _keep(state: State, value: Symbol) -> None:
 
 
 def mark_written(state: State, value: Symbol) -> None:
-    views = (part for part in parts(value) if part[0] in ("view", "ptr") or part is value)
+    views = (part for part in parts(value) if part[0] in ("view", "ptr") or part == value)
     state.written |= {buffer for view in views if (buffer := buffer_of(view))}
 
 

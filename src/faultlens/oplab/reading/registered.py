@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from faultlens.oplab.reading.syntax import Node, arguments, name_of, string_of, template_arguments
 from faultlens.oplab.reading.types import of_attribute, tidy
@@ -121,6 +121,13 @@ def _op(chain: list[tuple[str, Node]]) -> Op | None:
             (op.inputs if called == "Input" else op.outputs).append(_argument(found[1], found[2]))
         elif called == "Attr" and text is not None and (found := _ATTR.match(text)):
             op.attributes[found[1]] = _attribute(found[1], found[2])
+    for called, call in chain[1:]:  # `xs: N * float`: TensorFlow sees to it that N is at least 1
+        given = arguments(call)
+        text = string_of(given[0]) if given and called in ("Input", "Output") else None
+        counted = re.search(r":\s*(\w+)\s*\*", text or "")
+        number = op.attributes.get(counted[1]) if counted else None
+        if number is not None and number.least is None:
+            op.attributes[number.name] = replace(number, least=1)
     for argument in (*op.inputs, *op.outputs):  # `xs: TL` with TL: list(type)
         attribute = op.attributes.get(argument.type)
         if attribute and attribute.kind == "list(type)":

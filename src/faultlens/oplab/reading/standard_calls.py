@@ -63,6 +63,9 @@ def _owned(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
     kind = this.types[0] if this.types else ""
     if not kind.endswith("[]"):
+        walker.hand_over(values, state)
+        for value in values:
+            mark_written(state, value)
         return ("call", this.name, *values)
     symbol: Symbol = ("heap", this.node.start, kind.removesuffix("[]").strip())
     size = values[0] if values else UNKNOWN
@@ -206,8 +209,7 @@ def _resize(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _grow(walker: Walker, this: Call, state: State) -> Symbol:
-    for value in this.values(walker, state):
-        escape(state, value)
+    walker.hand_over(this.values(walker, state), state)
     state.shapes[_on(this)] = ("size", (*_on(this), this.node.start))
     state.moved(_on(this))
     _captured(walker, this, state)

@@ -46,6 +46,8 @@ class State:
     handed: bool = False  # the callback went elsewhere
     failed: Node | None = None  # where a status was set, though the function goes on
     wrong: Symbol = ("unknown",)  # what was found to be wrong there
+    let_go: Node | None = None  # the call that came back from there
+    ways: tuple[Node, ...] = ()  # branches that were taken
     unset: frozenset[str] = frozenset()  # variables that were declared and not set
     refers: dict[str, Symbol] = field(default_factory=dict)  # variables that point into a container
     stale: frozenset[str] = frozenset()  # those whose container has moved its elements since

@@ -45,6 +45,11 @@ class Followed:
         """A kernel's own function, which TensorFlow calls from any thread."""
         return self.function.name in ("Compute", "ComputeAsync") or bool(self.function.parameter("TF_OpKernelContext"))
 
+    @property
+    def own_compute(self) -> bool:
+        """Not inherited: a base serves ops that differ."""
+        return self.owner is not None and self.function.of_class == self.owner.name
+
     def of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
 
@@ -93,6 +98,13 @@ class Unit:
             if value[0] == "int":
                 found[name] = value
         return found
+
+    @cached_property
+    def enums(self) -> list[frozenset[str]]:
+        """The names of the values of each."""
+        found = [node for source in self._all for node in source.root.find("enum_specifier")]
+        names = [frozenset(name_of(each.get("name")) for each in node.find("enumerator")) for node in found]
+        return [each for each in names if each]
 
     @cached_property
     def globals(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from faultlens.oplab.reading import calls, declarations, loops, standard_calls
@@ -346,6 +346,7 @@ def _if(walker: Walker, node: Node, states: list[State]) -> list[State]:
             for holds, branch in ((True, then), (False, other)):
                 taken = asked.copy()
                 taken.assume(condition, holds)
+                taken.ways = (*taken.ways, branch or node)
                 if taken.possible:
                     ends += walker.statement(branch, [taken]) if branch is not None else [taken]
     return ends
@@ -382,10 +383,17 @@ def _switch(walker: Walker, node: Node, states: list[State]) -> list[State]:
             begins.append(asked)
     for case in cases:
         inner = [child for child in case.children if child not in case.all("value")]
-        falling = walker.block(inner, join([begin.copy() for begin in begins] + falling, MOST_STATES))
+        entered = [replace(begin.copy(), ways=(*begin.ways, case)) for begin in begins]
+        falling = walker.block(inner, join(entered + falling, MOST_STATES))
     ends = falling + frame.breaks.pop()
     has_default = any(case.get("value") is None for case in cases)
-    return ends if has_default else ends + begins
+    return ends if has_default or _all_named(walker, cases) else ends + begins
+
+
+def _all_named(walker: Walker, cases: list[Node]) -> bool:
+    """Every value of an enum has its case."""
+    named = {name_of(value) for case in cases if (value := case.get("value")) is not None}
+    return any(values <= named for values in walker.unit.enums)
 
 
 def _break(walker: Walker, _: Node, states: list[State]) -> list[State]:

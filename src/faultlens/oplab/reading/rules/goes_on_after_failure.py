@@ -41,14 +41,19 @@ class GoesOnAfterFailure(Rule):
                 continue
             told.add(failed.start)
             context = context_of(failed)
-            if macro.startswith("OP_REQUIRES"):
+            call, goes_on = event.place.let_go, ("and goes on to here", event.node)
+            if macro.startswith("OP_REQUIRES") and call is not None:
+                title = f"{macro} in {name_of(call.get('function'))} leaves only that function: this one goes on"
+                code = f"if (!{context_of(call)}->status().ok()) return;"
+                related = [("an error is set here", failed), goes_on]
+                yield self.found(call, title, "look whether it failed", code, followed=followed, related=related)
+            elif macro.startswith("OP_REQUIRES"):
                 title = f"{macro} leaves only this function: its caller goes on"
-                fix = "let the caller look"
                 code = f"if (!{context}->status().ok()) return;"
+                yield self.found(failed, title, "let the caller look", code, followed=followed, related=[goes_on])
             else:
                 title = f"{macro} sets an error, and the function goes on"
-                fix, code = "leave", "return;"
-            yield self.found(failed, title, fix, code, followed=followed, related=[("and goes on to here", event.node)])
+                yield self.found(failed, title, "leave", "return;", followed=followed, related=[goes_on])
 
 
 def _depends(event: Event) -> bool:

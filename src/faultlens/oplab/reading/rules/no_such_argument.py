@@ -20,7 +20,7 @@ class NoSuchArgument(Rule):
         op = followed.op
         if op is None or any(each.many for each in (*op.inputs, *op.outputs)):
             return
-        if len({kernel.op for kernel in followed.kernels}) > 1:
+        if len({kernel.op for kernel in followed.kernels}) > 1 or not followed.own_compute:
             return  # one class for several ops
         for event in followed.of("call", "output"):
             if event.kind == "call" and (event.name != "input" or event.detail != "context"):

@@ -6,6 +6,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.state import ALL
+from faultlens.oplab.reading.syntax import Node
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import context_of, tensor_named
 
@@ -31,7 +32,13 @@ class OutputNotSet(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         op = followed.op
-        if op is None or not op.fixed_outputs or followed.function.name != "Compute" or not followed.whole:
+        if (
+            op is None
+            or not op.fixed_outputs
+            or followed.function.name != "Compute"
+            or not followed.whole
+            or not followed.own_compute
+        ):
             return
         told = set()
         for event in followed.of("exit"):
@@ -43,7 +50,7 @@ class OutputNotSet(Rule):
                 if number in told:
                     continue
                 told.add(number)
-                where = event.node if event.name == "return" else followed.function.node.get("declarator")
+                where = event.node if event.name == "return" else _turn(event, followed, number)
                 context = context_of(event.node)
                 name = tensor_named(("output", number), op)
                 path = "this return leaves" if event.name == "return" else "a path to the end leaves"
@@ -54,6 +61,22 @@ class OutputNotSet(Rule):
                     f"OP_REQUIRES_OK({context}, {context}->allocate_output({number}, shape, &output));",
                     followed=followed,
                 )
+
+
+def _turn(event: Event, followed: Followed, number: int) -> Node | None:
+    """Where the path leaves those that allocate it: the branch that was taken instead."""
+    made = [each.node for each in followed.of("output") if each.on == ("output", number)]
+    for way in event.place.ways:
+        choice = way if way.kind == "if_statement" else next(
+            (each for each in way.above() if each.kind in ("if_statement", "switch_statement")), way
+        )  # fmt: skip
+        if any(_within(node, choice) and (way is choice or not _within(node, way)) for node in made):
+            return way.get("condition") if way is choice else way
+    return followed.function.node.get("declarator")
+
+
+def _within(node: Node, outer: Node) -> bool:
+    return node.source is outer.source and outer.start <= node.start and node.end <= outer.end
 
 
 def _failed(event: Event) -> bool:
