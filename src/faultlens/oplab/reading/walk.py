@@ -20,6 +20,8 @@ from faultlens.oplab.reading.types import is_plain
 if TYPE_CHECKING:
     from faultlens.oplab.reading.unit import Unit
 
+STATUSES = ("MakeShape", "BuildTensorShape", "BuildPartialTensorShape", "ReadFileToString", "GetNodeAttr",
+            "LookupResource", "LookupOrCreateResource", "HandleFromInput")  # fmt: skip
 MOST_STATES = 16  # kept apart at one point
 MOST_STEPS = 40_000  # statements of one root
 DEEPEST = 5  # calls within calls
@@ -288,14 +290,28 @@ def _expression(walker: Walker, node: Node, states: list[State]) -> list[State]:
     if macro is not None:
         return [end for state in states for end in macro(walker, called, arguments(called), state)]
     found = []
+    dropped = _dropped(inner)
     for state in states:
         for end, value in walker.fork(state, lambda each: evaluate(walker, inner, each)):
-            if inner.kind == "call_expression" and (value[0] == "status" or _gives_status(walker, inner)):
-                walker.note("ignored", inner, end, name=name_of(inner.get("function")), on=value)
+            if dropped.kind == "call_expression" and (value[0] == "status" or _gives_status(walker, dropped)):
+                how = name_of(dropped.get("function")) if dropped is inner else "IgnoreError"
+                walker.note("ignored", dropped, end, name=how, on=value)
             if inner.kind == "throw_statement":
                 continue
             found.append(end)
     return found
+
+
+def _dropped(node: Node) -> Node:
+    """The call of `(void)call()`, `static_cast<void>(call())` and `std::ignore = call()`."""
+    kind, left = node.get("type"), node.get("left")
+    if node.kind == "cast_expression" and kind is not None and kind.text == "void":
+        return node.get("value") or node
+    if node.kind == "assignment_expression" and left is not None and left.text in ("std::ignore", "ignore"):
+        return node.get("right") or node
+    if node.kind == "call_expression" and node.text.startswith("static_cast<void>"):
+        return next(iter(arguments(node)), node)
+    return node
 
 
 def _streamed_to(node: Node) -> Node:
@@ -310,7 +326,7 @@ def _gives_status(walker: Walker, call: Node) -> bool:
     if function is None or function.kind not in ("identifier", "qualified_identifier", "template_function"):
         return False
     found = walker.unit.function(name_of(function))
-    return found is not None and found.is_status
+    return name_of(function) in STATUSES if found is None else found.is_status
 
 
 def _declaration(walker: Walker, node: Node, states: list[State]) -> list[State]:

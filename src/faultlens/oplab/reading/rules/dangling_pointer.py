@@ -57,6 +57,7 @@ class DanglingPointer(Rule):
             yield from self._inner_scope(function, followed)
             yield from self._tensor_of_call(function, followed)
             yield from self._locals_returned(function, followed)
+            yield from self._local_in_member(function, followed)
 
     def _temporaries(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
         for node in function.body.find("init_declarator", "assignment_expression"):
@@ -127,6 +128,39 @@ class DanglingPointer(Rule):
                     followed=followed,
                     related=[(f"`{found[1]}` is declared in this block", inner_node)],
                 )
+
+    def _local_in_member(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+        """std::string text; … name_ = text.c_str(); in any function of the class, the constructor too."""
+        owner = followed.unit.class_(function.of_class) or followed.owner
+        for node in function.body.find("assignment_expression"):
+            left, right = node.get("left"), node.get("right")
+            name = left.text.removeprefix("this->") if left is not None else ""
+            member = owner.members.get(name) if owner is not None else None
+            if right is None or member is None or node.operator != "=":
+                continue
+            views = _VIEWS.search(member.type) is not None
+            if not (views or member.type.rstrip().endswith("*")) or "static" in member.type:
+                continue
+            found = re.fullmatch(
+                r"(?:\w[\w:]*_view\()?(&?)(\w+)(\.(?:data|c_str)\(\)|\[0\])?(?:,\w+\.(?:size|length)\(\))?\)?",
+                "".join(right.text.split()),
+            )
+            place = _declared_at(function.body, found[2], node) if found else None
+            if found is None or place is None or not (found[1] or found[3] or views):
+                continue
+            declared = next(each for each in place[1].all("declarator") if name_of(each) == found[2])
+            kind = declared_type(place[1], declared)
+            body = function.body.text[node.end - function.body.start :]
+            lives_on = re.search(rf"\bmove\(\s*{found[2]}\b|\bswap\(|\b{re.escape(name)}\s*=[^=]", body)
+            if re.search(r"&|\*|\bstatic\b|_ptr\b", kind) or not _owns(kind) or lives_on or _VIEWS.search(kind):
+                continue
+            yield self.found(
+                node,
+                f"`{name}` keeps a pointer to `{found[2]}`, which is gone when `{function.name}` returns",
+                "keep the object itself in the member",
+                followed=followed,
+                related=[(f"`{found[2]}` is declared here", place[1])],
+            )
 
     def _locals_returned(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
         if not function.returns.rstrip().endswith(("*", "&")) and not _VIEWS.search(function.returns):

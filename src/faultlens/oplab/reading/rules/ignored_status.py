@@ -7,6 +7,7 @@ from faultlens.op_findings import OpFinding, Severity
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.syntax import Node, name_of
 from faultlens.oplab.reading.unit import Followed
+from faultlens.oplab.reading.walk import STATUSES
 from faultlens.oplab.reading.wording import context_of, short
 
 _GIVE = ("allocate_output", "allocate_temp", "allocate_persistent", "forward_input_or_allocate_output",
@@ -37,7 +38,7 @@ class IgnoredStatus(Rule):
                 followed.unit.function(name) is not None
                 or followed.unit.method(followed.function.of_class, name) is not None
             )
-            if event.name == "IgnoreError" and name not in _GIVE and not (fills and own):
+            if event.name == "IgnoreError" and name not in (*_GIVE, *STATUSES) and not (fills and own):
                 continue
             context = context_of(event.node)
             inner = short(event.node.children[0], 60) if event.name == "IgnoreError" else short(event.node, 60)
