@@ -4,7 +4,8 @@ A check is believed as soon as it speaks of the thing: a finding on correct code
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from faultlens.oplab.reading.events import Place
@@ -19,6 +20,7 @@ from faultlens.oplab.reading.symbols import (
     data_in,
     is_tensor,
     linear,
+    minus,
     number,
     origins,
     parts,
@@ -82,6 +84,63 @@ def rank_known(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset
             if other is None or rank_known(place, other, seen | {tensor}):
                 return True
     return False
+
+
+_RANKS = {"IsScalar": {0}, "IsVector": {1}, "IsMatrix": {2}, "IsSquareMatrix": {2}, "IsVectorOrHigher": set(range(1, 12)),
+          "IsMatrixOrHigher": set(range(2, 12))}  # fmt: skip
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
+}  # fmt: skip
+
+
+def ranks(place: Place, tensor: Symbol) -> frozenset[int] | None:
+    """The ranks that the checks leave; None where there is none, or one that is too hard to read."""
+    checked = False
+    left = set(range(12))  # TensorFlow's limit is 254: the last stands for all above
+    for fact in facts(place):
+        speaks = told(fact.condition)
+        if ("whole", tensor) in speaks or ("shape", tensor) in speaks:
+            return None
+        if not _asks_rank(fact.condition, tensor):
+            continue
+        checked |= fact.condition[0] != "alive"
+        allowed = [_allows(fact.condition, tensor, rank) for rank in range(12)]
+        if None in allowed:
+            return None
+        left &= {rank for rank in range(12) if allowed[rank] is fact.holds}
+    return frozenset(left) if checked else None
+
+
+def _asks_rank(symbol: Symbol, tensor: Symbol) -> bool:
+    """x.dim_size(x.dims() - 1) == 2 asks for a size."""
+    if symbol == ("dims", tensor):
+        return True
+    return symbol[0] not in ("dim", "loop", "elem") and any(
+        isinstance(part, tuple) and part and _asks_rank(part, tensor) for part in symbol[1:]
+    )
+
+
+def _allows(condition: Symbol, tensor: Symbol, rank: int) -> bool | None:
+    """Whether the condition holds for a tensor of this rank; None where more than the rank decides."""
+    kind = condition[0]
+    if kind == "alive":
+        return _allows(condition[1], tensor, rank)
+    if kind == "!":
+        inner = _allows(condition[1], tensor, rank)
+        return None if inner is None else not inner
+    if kind in ("&&", "||"):
+        sides = [_allows(side, tensor, rank) for side in condition[1:]]
+        if (kind == "||") in sides:
+            return kind == "||"
+        return None if None in sides else kind == "&&"
+    if kind == "call" and condition[1] in _RANKS and ("shape", tensor) in condition[2:]:
+        return rank in _RANKS[condition[1]]
+    if kind in _COMPARE and len(condition) == 3:
+        apart = minus(condition[1], condition[2])
+        count = apart.pop(("dims", tensor), 0)
+        if abs(count) == 1 and set(apart) <= {()}:
+            return _COMPARE[kind](count * rank + apart.get((), 0), 0)
+    return None
 
 
 def one_element(place: Place, tensor: Symbol) -> bool:

@@ -75,7 +75,7 @@ def element(walker: Walker, node: Node, state: State, base: Symbol, given: list[
         return ("listed", base[1])  # one stands for all: checks run in loops of their own
     else:
         if write:
-            outlives(walker, node, state, base)
+            outlives(walker, node, state, base, given[0] if given else UNKNOWN)
             name = _variable_name(node)
             kind = state.types.get(name, "")
             if walker.parallel is not None and name in walker.shared and _MAPS.search(kind):
@@ -415,6 +415,8 @@ def _field(walker: Walker, node: Node, state: State) -> Symbol:
         return state.members.get(name, walker.member(name))
     if node.operator == "->":
         use(walker, node, state, object_)
+    if object_[0] == "pair" and name in ("first", "second"):
+        return object_[1 if name == "first" else 2]
     if object_[0] == "call":
         walker.note("call", node, state, on=object_, name="->" + name)
     return ("field", object_, name)

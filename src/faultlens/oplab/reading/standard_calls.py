@@ -9,13 +9,17 @@ from faultlens.oplab.reading.declarations import escape
 from faultlens.oplab.reading.expressions import element, mark_written, outlives
 from faultlens.oplab.reading.known import Call
 from faultlens.oplab.reading.state import Held, State
-from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, number
+from faultlens.oplab.reading.symbols import BUFFERS, UNKNOWN, ZERO, Symbol, data_in, number
 from faultlens.oplab.reading.syntax import Node
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
 Handler = Callable[["Walker", Call, State], Symbol]
+ALGORITHMS = (
+    "partial_sort", "nth_element", "sort", "stable_sort", "rotate", "reverse", "accumulate", "partial_sum", "iota",
+    "lower_bound", "upper_bound", "inner_product", "generate_n", "make_heap", "transform", "swap_ranges",
+)  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------- memory
@@ -106,8 +110,20 @@ def _copy(walker: Walker, this: Call, state: State) -> Symbol:
     return UNKNOWN
 
 
+def ranges(walker: Walker, this: Call, state: State, values: list[Symbol]) -> None:
+    """v.begin() + k, p + k handed to an algorithm: the last element before it is used, where data decides about k."""
+    ends = list(values)
+    if this.name.endswith("_n") and len(values) > 1 and values[0][0] == "ptr":
+        ends.append(("ptr", values[0][1], ("+", values[0][2], values[1]), values[0][3]))
+    for end in ends:
+        if end[0] == "ptr" and end[1][0] in BUFFERS and any(data_in(end[2])):
+            walker.note("index", this.node, state, on=end[1], by=(("-", end[2], number(1)),), name="range")
+
+
 def _fill(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
+    if this.name != "memset":
+        ranges(walker, this, state, values)
     if len(values) >= 3:
         if this.name == "memset":
             walker.note("copy", this.node, state, on=values[0], by=(UNKNOWN, values[2]), name=this.name)
@@ -119,6 +135,7 @@ def _fill(walker: Walker, this: Call, state: State) -> Symbol:
 def _range_copy(walker: Walker, this: Call, state: State) -> Symbol:
     """std::copy(begin, end, target), std::copy_n(begin, count, target)."""
     values = this.values(walker, state)
+    ranges(walker, this, state, values)
     if len(values) >= 3:
         count: Symbol = values[1] if this.name == "copy_n" else ("-", values[1], values[0])
         if values[0][0] == values[1][0] == "ptr" and values[0][1] == values[1][1] and this.name == "copy":
@@ -141,6 +158,16 @@ def _text_copy(walker: Walker, this: Call, state: State) -> Symbol:
 
 def _limited(walker: Walker, this: Call, state: State) -> Symbol:
     return ({"clamp": "clamp", "Clamp": "clamp"}.get(this.name, this.name), *this.values(walker, state))
+
+
+def _most(walker: Walker, this: Call, state: State) -> Symbol:
+    """std::max_element(begin, end): somewhere between the two, or the end where there is nothing."""
+    values = this.values(walker, state)
+    if len(values) < 2 or values[0][0] != "ptr" or values[1][:2] != values[0][:2]:
+        return ("call", this.name, *values)
+    begin, end = values[:2]
+    found: Symbol = ("ptr", begin[1], ("most", this.name, begin[2], end[2]), begin[3])
+    return ("pair", found, found) if this.name == "minmax_element" else found
 
 
 def _first(walker: Walker, this: Call, state: State) -> Symbol:
@@ -181,6 +208,7 @@ FUNCTIONS: dict[str, Handler] = {
     **dict.fromkeys(("copy", "copy_n"), _range_copy),
     **dict.fromkeys(("strcpy", "strcat", "sprintf", "vsprintf", "gets", "stpcpy"), _text_copy),
     **dict.fromkeys(("min", "max", "clamp", "Clamp"), _limited),
+    **dict.fromkeys(("min_element", "max_element", "minmax_element"), _most),
     **dict.fromkeys(
         ("move", "forward", "SubtleMustCopy", "as_const", "ref", "cref", "ValueOrDie", "to_address"), _first
     ),

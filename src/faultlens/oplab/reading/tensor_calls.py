@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from faultlens.oplab.reading.expressions import mark_written
 from faultlens.oplab.reading.known import Call
 from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, constant, number
+from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, constant, number, parts
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
@@ -32,7 +32,8 @@ def _dim(walker: Walker, this: Call, state: State) -> Symbol:
         return tensor[1 + known] if known is not None and 0 <= known < len(tensor) - 1 else UNKNOWN
     tensor = tensor[1] if tensor[0] == "shape" else tensor
     walker.note("dim", this.node, state, on=tensor, by=(at,))
-    state.assume((">", ("dims", tensor), at), True)
+    least = ZERO if ("dims", tensor) in parts(at) else at  # x.dim_size(x.dims() - 1)
+    state.assume(("alive", (">", ("dims", tensor), least)), True)
     state.possible = True
     return ("dim", tensor, at)
 

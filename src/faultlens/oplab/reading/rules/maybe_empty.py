@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import facts, not_empty, size_told
+from faultlens.oplab.reading.checked import facts, not_empty, size_told, speaks_of
 from faultlens.oplab.reading.events import Event, Place
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, parts
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, minus, parts
 from faultlens.oplab.reading.types import is_integer
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import context_of, tensor_named
@@ -44,14 +44,16 @@ class MaybeEmpty(Rule):
             return
         for index in event.by:
             known = constant(index)
-            last = _is_last(index, event.on)
-            if (known is None or known < 0) and not last:
+            last, most = _is_last(index, event.on), _is_most(index, event.on)
+            if (known is None or known < 0) and not last and not most:
                 continue
+            if most and speaks_of(event.place, index):
+                return
             if not_empty(event.place, event.on) or (known and size_told(event.place, event.on)):
                 return
             if event.on[0] == "output" and not _may_be_empty(event.place, event.on):
                 return
-            which = "the last element" if last else f"element {known}"
+            which = f"what {index[1]} finds" if most else "the last element" if last else f"element {known}"
             name = tensor_named(event.on, followed.op)
             may = "which may be empty" if not known else "which may have fewer"
             yield self._finding(event, followed, f"{which} of {name} is used, {may}", event.on, known or 0)
@@ -116,6 +118,14 @@ def _is_last(index: Symbol, tensor: Symbol) -> bool:
         atom and atom[0] in _SIZES and atom[1] == tensor and count == 1 and len(atoms) == 2
         for atom, count in atoms.items()
     )
+
+
+def _is_most(index: Symbol, tensor: Symbol) -> bool:
+    """*std::max_element(begin, end), where the two are as far apart as the tensor is long."""
+    if index[0] != "most":
+        return False
+    apart = minus(index[3], index[2])
+    return len(apart) == 1 and next(iter(apart.items())) == (("numel", tensor), 1)
 
 
 def _may_be_empty(place: Place, output: Symbol) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import one_element, rank_known
+from faultlens.oplab.reading.checked import one_element, rank_known, ranks
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import constant, is_tensor, number, origins
@@ -43,15 +43,27 @@ class UncheckedRank(Rule):
 
     def _view(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
         rank = event.by[0][1]
-        if rank < 0 or (one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on)):
+        if rank < 0:
             return
         name = tensor_named(event.on, followed.op)
+        if one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on):
+            left = ranks(event.place, event.on)
+            if rank and event.on[0] == "input" and left is not None and left and left != {rank}:
+                title = f"`{event.name}` needs rank {rank}, and the checks let others of {name} pass"
+                yield self._rank(event, followed, title, rank)
+            return
         says = f"`{event.name}` needs rank {rank}" if rank else "`scalar` needs exactly one element"
         yield self._rank(event, followed, f"{says}, and nothing has checked {name}", rank)
 
     def _dim(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
         at = event.by[0] if event.by else number(0)
         known = constant(at)
+        left = ranks(event.place, event.on) if event.on[0] == "input" else None
+        if left and known is not None and 0 <= known and min(left) <= known and rank_known(event.place, event.on):
+            name = tensor_named(event.on, followed.op)
+            title = f"dimension {known} of {name} is asked for, and the checks let rank {min(left)} pass"
+            yield self._rank(event, followed, title, known + 1, at_least=True)
+            return
         if rank_known(event.place, event.on) or any(
             part[0] in ("loop", "vary", "attr", "elem", "param", "member") for part in origins(at)
         ):
