@@ -145,6 +145,8 @@ def _method(walker: Walker, this: Call, state: State) -> Symbol:
         if fits(object_) and this.name in table:
             return table[this.name](walker, this, state)
     values = this.values(walker, state)
+    if this.name in ("data", "c_str") and object_[0] == "elem" and object_[3] == "tstring" and is_tensor(object_[1]):
+        return ("ptr", ("text", object_), ZERO, "char")
     if object_ == ("this",) or object_[0] == "object":
         class_ = str(object_[1]) if object_[0] == "object" else walker.owner.name if walker.owner else ""
         if found := walker.unit.method(class_, this.name, len(values)):
@@ -303,6 +305,8 @@ def _taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidde
 def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> Symbol:
     """Nothing is known of it: what it was given may be written, kept or checked."""
     walker.note("call", this.node, state, on=this.object or UNKNOWN, by=values, name=this.name)
+    if this.object is None and this.name in standard_calls.ALGORITHMS:
+        standard_calls.ranges(walker, this, state, values)
     for value in values:
         if value[0] in ("member", "static", "global") and _is_engine(walker, value):
             outlives(walker, this.node, state, value)

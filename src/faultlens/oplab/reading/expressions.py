@@ -346,7 +346,9 @@ def cast(walker: Walker, node: Node, state: State, how: str, kind: str, value: S
         known = size_of(type_), size_of(str(value[3] if value[0] == "ptr" else value[2]))
         buffer, offset = (value[1], value[2]) if value[0] == "ptr" else (value, ZERO)
         same = known[0] == known[1] or not known[1] or type_ in ("T", "void")
-        return ("ptr", buffer, offset, type_) if same else ("ptr", ("retyped", buffer), offset, type_)
+        if same:
+            return ("ptr", buffer, offset, type_)
+        return ("ptr", ("retyped", buffer, value), offset, type_)
     if is_tensor(value) and "const_cast" in how:
         walker.note("cast", node, state, on=value, name=how, detail=kind)
     if value[0] == "float" and is_integer(type_):

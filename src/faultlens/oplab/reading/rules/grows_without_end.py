@@ -38,7 +38,10 @@ class Grows(Rule):
             if method not in _ADDS and not by_key:
                 continue
             name = re.escape(event.name)
-            emptied = rf"\b{name}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{name}\s*=(?!=|\s*\*?\s*new\b)|(?:swap|move|exchange)\([^;]*\b{name}\b"
+            emptied = (
+                rf"\b{name}\s*(?:\.|->)\s*(?:{_TAKES})\b|\b{name}\s*=(?!=|\s*\*?\s*new\b)"
+                rf"|(?:swap|move|exchange)\([^;]*\b{name}\b"
+            )
             if re.search(emptied, everything):
                 continue
             told.add(event.name)

@@ -41,12 +41,12 @@ class IgnoredStatus(Rule):
             if event.name == "IgnoreError" and name not in (*_GIVE, *STATUSES) and not (fills and own):
                 continue
             context = context_of(event.node)
-            inner = short(event.node.children[0], 60) if event.name == "IgnoreError" else short(event.node, 60)
+            inner = short(event.node, 60).removesuffix(".IgnoreError()")
             yield self.found(
                 event,
                 f"nobody looks at the status of `{name}`",
                 "wrap the call",
-                f"OP_REQUIRES_OK({context}, {inner.removesuffix('.IgnoreError')});",
+                f"OP_REQUIRES_OK({context}, {inner});",
                 followed=followed,
                 severity=_severity(name, event.name == "IgnoreError", fills),
             )
@@ -59,9 +59,9 @@ class IgnoredStatus(Rule):
             if value is None or name is None or value.kind != "call_expression" or name.kind != "identifier":
                 continue
             function = value.get("function")
-            called = function.text.rpartition("->")[2] if function is not None else ""
+            called = name_of(function)
             kind = node.parent.get("type") if node.parent is not None else None
-            if called not in _GIVE or kind is None or not kind.text.endswith(("Status", "auto")):
+            if called not in (*_GIVE, *STATUSES) or kind is None or not kind.text.endswith(("Status", "auto")):
                 continue
             uses = [each for each in followed.function.body.find("identifier") if each.text == name.text]
             if len(uses) == 1:
