@@ -210,7 +210,18 @@ def _c_data(walker: Walker, this: Call, state: State) -> Symbol:
     return ("ptr", values[0], ZERO, "void")
 
 
+def _build_shape(walker: Walker, this: Call, state: State) -> Symbol:
+    """TensorShape::BuildTensorShape({a, b}, &shape): an error where a size is negative, no CHECK."""
+    values = this.values(walker, state)
+    if len(values) == 2:
+        dims = values[0]
+        made: Symbol = ("mkshape", *dims[1:]) if dims[0] == "braces" else ("call", this.name, dims)
+        store(walker, this, state, values[1], made)
+    return ("status", this.name)
+
+
 FUNCTIONS: dict[str, Handler] = {
+    "BuildTensorShape": _build_shape,
     "TF_GetInput": _c_input,
     "TF_AllocateOutput": _c_output,
     "TF_TensorData": _c_data,

@@ -308,6 +308,10 @@ def _assignment(walker: Walker, node: Node, state: State) -> Symbol:
         if operator in ("/", "%"):
             kind = inferred.type_of(walker, left, state)
             walker.note("divide", node, state, by=(value,), on=old, name=operator, detail=kind)
+        if operator == "+" and walker.loops:
+            walker.note(
+                "multiply", node, state, on=old, by=(value,), name="+=", detail=inferred.type_of(walker, left, state)
+            )
         value = _moved(old, value, operator) if old[0] == "ptr" and operator in "+-" else (operator, old, value)
     assign(walker, left, value, state, node, sign)
     return value

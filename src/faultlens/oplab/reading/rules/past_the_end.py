@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
@@ -7,6 +8,7 @@ from faultlens.oplab.reading.checked import dimension, extent, facts, highest, l
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, minus, number, parts
+from faultlens.oplab.reading.types import size_of
 from faultlens.oplab.reading.unit import Followed
 
 
@@ -42,6 +44,44 @@ class PastTheEnd(Rule):
                         followed=followed,
                     )
                     break
+        for event in good(followed.of("copy", "call")):
+            if wide := _wide(event):
+                yield self.found(
+                    event, f"{wide}, and the last one is read or written beyond the end",
+                    "let the loop end before the last full step, and treat the rest alone",
+                    "for (; i + step <= n; i += step) …", followed=followed,
+                )  # fmt: skip
+
+
+_VECTOR = re.compile(r"_mm(256|512)?_(?:load|store|lddq|stream)u?_(?:ps|pd|si128|si256|si512|epi\d+)")
+
+
+def _wide(event: Event) -> str:
+    """for (i = 0; i < n; i += 8) memcpy(&word, bytes + i, 8), where n need not be a multiple of 8."""
+    found = _VECTOR.fullmatch(event.name)
+    if found is None and event.kind != "copy":
+        return ""
+    count = {None: 16, "256": 32, "512": 64}[found[1]] if found else _bytes(event)
+    for pointer in event.by[:1] if found else (event.on, event.by[0]) if event.by else ():
+        while pointer[0] == "ptr" and pointer[1][0] == "retyped" and pointer[2] == pointer[1][2][2]:
+            pointer = pointer[1][2]
+        size = size_of(str(pointer[3])) if pointer[0] == "ptr" else None
+        if size is None or count is None or count <= size or not is_tensor(pointer[1]):
+            continue
+        last: Symbol = ("+", pointer[2], number(count // size - 1))
+        if _stepped(event, last):
+            return f"{count} bytes at a time"
+    return ""
+
+
+def _bytes(event: Event) -> int | None:
+    """8, sizeof(uint64_t), sizeof(word)."""
+    size = event.by[1] if len(event.by) > 1 else ("unknown",)
+    if size[0] != "sizeof":
+        return constant(size)
+    named = str(size[1]).removeprefix("sizeof").strip("() ")
+    declared = re.search(rf"([\w:]+)\s+(?:\w+[^,;()]*,\s*)*{re.escape(named)}\b\s*[;,=]", event.place.function.body.text)
+    return size_of(named) or (size_of(declared[1]) if declared else None)
 
 
 def _beyond(event: Event, index: Symbol, size: Symbol | None) -> str:

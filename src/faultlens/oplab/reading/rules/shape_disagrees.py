@@ -3,15 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import rank_known, related
-from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.checked import facts, rank_known, related
+from faultlens.oplab.reading.events import Event, Place
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, Symbol, minus, parts
+from faultlens.oplab.reading.syntax import Node
 from faultlens.oplab.reading.unit import Followed, Unit
 from faultlens.oplab.reading.wording import tensor_named
 
-_KNOWN = ("int", "attr", "dim", "input", "+", "-", "*")
+_KNOWN = ("int", "attr", "dim", "input", "elem", "+", "-", "*")
 
 
 class ShapeDisagrees(Rule):
@@ -32,36 +33,36 @@ class ShapeDisagrees(Rule):
         for event in followed.of("output"):
             if len(event.by) < 2 or not isinstance(event.on[1], int) or event.on[1] not in said:
                 continue
-            claimed, made = said[event.on[1]], event.by[1]
-            if not _differ(claimed, made) and not _never_scalar(claimed, made, event):
+            (claimed, where), made = said[event.on[1]], event.by[1]
+            if not _differ(claimed, made, event.place) and not _never_scalar(claimed, made, event):
                 continue
             if claimed[0] == made[0] == "shape" and related(event.place, [claimed[1]], [made[1]]):
                 continue
             gets, says = _words(made, op), _words(claimed, op)
             yield self.found(
-                event,
+                where,
                 f"{tensor_named(event.on, op)} gets {gets}, and the shape function says {says}",
                 "let both say the same",
                 followed=followed,
-                related=[("the shape function", op.shape_function)],
+                related=[("what is allocated", event.node)],
             )
             return
 
 
-def _said(op: Op, unit: Unit) -> dict[int, Symbol]:
-    """What a shape function says of each output, where it says one thing on all paths."""
+def _said(op: Op, unit: Unit) -> dict[int, tuple[Symbol, Node]]:
+    """What a shape function says of each output, and where, if it says one thing on all paths."""
     node = op.shape_function
     if node is None:
         return {}
     if node.text.endswith("UnchangedShape"):
-        return {0: ("shape", ("input", 0))}
+        return {0: (("shape", ("input", 0)), node)}
     if node.text.endswith("ScalarShape"):
-        return {0: ("mkshape",)}
-    found: dict[int, set[Symbol]] = {}
+        return {0: (("mkshape",), node)}
+    found: dict[int, dict[Symbol, Node]] = {}
     for event in unit.shape_events(node, op):
         if event.name == "set_output" and len(event.by) > 1 and isinstance(event.on[1], int):
-            found.setdefault(event.on[1], set()).add(_shape(event.by[1]))
-    return {output: next(iter(shapes)) for output, shapes in found.items() if len(shapes) == 1}
+            found.setdefault(event.on[1], {})[_shape(event.by[1])] = event.node
+    return {output: next(iter(shapes.items())) for output, shapes in found.items() if len(shapes) == 1}
 
 
 def _shape(symbol: Symbol) -> Symbol:
@@ -88,7 +89,7 @@ def _given(call: Symbol) -> tuple[Symbol, ...]:
 
 
 def _dim(symbol: Symbol) -> Symbol:
-    if symbol[0] in ("int", "attr"):
+    if symbol[0] in ("int", "attr") or (symbol[0] == "elem" and symbol[1][0] == "attr"):
         return symbol
     if symbol[0] in ("+", "-", "*") and len(symbol) == 3:
         return (symbol[0], _dim(symbol[1]), _dim(symbol[2]))
@@ -102,11 +103,13 @@ def _dim(symbol: Symbol) -> Symbol:
     return (sign, _dim(given[0]), _dim(given[1])) if sign and len(given) >= 2 else UNKNOWN
 
 
-def _differ(claimed: Symbol, made: Symbol) -> bool:
+def _differ(claimed: Symbol, made: Symbol, place: Place) -> bool:
     if claimed[0] == made[0] == "shape":
         return bool(claimed[1] != made[1] and made[1][0] == "input")
     if claimed[0] == made[0] == "mkshape":
-        return len(claimed) != len(made) or any(map(_other_size, claimed[1:], made[1:]))
+        return len(claimed) != len(made) or any(
+            _other_size(*pair, place) for pair in zip(claimed[1:], made[1:], strict=True)
+        )
     if claimed[0] == "shape" and made[0] == "mkshape":
         return not _made_of(made, claimed[1])
     return False
@@ -117,15 +120,17 @@ def _never_scalar(claimed: Symbol, made: Symbol, event: Event) -> bool:
     return claimed == ("mkshape",) and made[0] == "shape" and not rank_known(event.place, made[1])
 
 
-def _other_size(claimed: Symbol, made: Symbol) -> bool:
+def _other_size(claimed: Symbol, made: Symbol, place: Place) -> bool:
     """k against k + 1, dimension 0 against dimension 1 of the same input."""
     if UNKNOWN in parts(claimed) or not all(part[0] in _KNOWN for part in (*parts(claimed), *parts(made))):
         return False
     apart = minus(claimed, made)
     if set(apart) == {()}:
         return True
-    same_input = claimed[0] == made[0] == "dim" and claimed[1] == made[1]
-    return bool(same_input and claimed[2] != made[2] and made[2][0] == "int")
+    same_owner = claimed[0] == made[0] in ("dim", "elem") and claimed[1] == made[1]
+    if not same_owner or claimed[2] == made[2] or not claimed[2][0] == made[2][0] == "int":
+        return False
+    return not any(parts(fact.condition) >= {claimed, made} for fact in facts(place))  # they may have to be equal
 
 
 def _made_of(shape: Symbol, tensor: Symbol) -> bool:
@@ -147,6 +152,8 @@ def _size(dim: Symbol, op: Op) -> str:
         return str(dim[1])
     if dim[0] == "attr":
         return f"`{dim[1]}`"
+    if dim[0] == "elem" and dim[1][0] == "attr" and dim[2][0] == "int":
+        return f"`{dim[1][1]}[{dim[2][1]}]`"
     if dim[0] in ("+", "-", "*"):
         return f"{_size(dim[1], op)} {dim[0]} {_size(dim[2], op)}"
     if dim[0] == "dim" and dim[1][0] == "input" and dim[2][0] == "int":

@@ -7,6 +7,7 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import ZERO, Symbol, is_tensor, linear
+from faultlens.oplab.reading.syntax import Node, name_of
 from faultlens.oplab.reading.types import size_of
 from faultlens.oplab.reading.unit import Followed
 
@@ -61,7 +62,7 @@ class UnalignedAccess(Rule):
                     )
         for event in good(followed.of("cast")):
             found = _VECTORS.search(event.detail)
-            if found and "*" in event.detail:
+            if found and "*" in event.detail and not _is_given(event.node):
                 width = _WIDTHS[found[1]]
                 why = _why(event.on, width)
                 if why:
@@ -100,6 +101,12 @@ class UnalignedAccess(Rule):
         return self.found(event, title, "use the form for any address", code, followed=followed)
 
 
+def _is_given(node: Node) -> bool:
+    """_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)): the instruction decides what it needs."""
+    call = next((each for each in node.above() if each.kind == "call_expression"), None)
+    return call is not None and name_of(call.get("function")).startswith("_mm")
+
+
 def _is_moved(followed: Followed) -> bool:
     return bool(re.search(r"\.data\(\)\s*\+\s*\w", followed.function.node.text))
 
@@ -112,7 +119,11 @@ def _why(pointer: Symbol, width: int) -> str:
         return ""
     buffer, offset, kind = pointer[1], pointer[2], str(pointer[3])
     if buffer[0] == "retyped":
+        if offset == buffer[2][2]:  # not moved since the cast
+            return _why(buffer[2], width)
         buffer = buffer[1]
+    if buffer[0] == "text":
+        return "and text begins anywhere"
     if buffer[0] in ("vec", "heap") and width > 16:
         return "and the heap gives multiples of 16"
     if not is_tensor(buffer):
