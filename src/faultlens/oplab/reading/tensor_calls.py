@@ -67,7 +67,8 @@ def _raw(walker: Walker, this: Call, state: State) -> Symbol:
     return ("ptr", _on(this), ZERO, "void")
 
 
-def _tensor_data(_: Walker, this: Call, __: State) -> Symbol:
+def _tensor_data(walker: Walker, this: Call, state: State) -> Symbol:
+    walker.note("raw", this.node, state, on=_on(this), name="tensor_data")
     return ("view", _on(this), "tensor_data", "char", 1)
 
 

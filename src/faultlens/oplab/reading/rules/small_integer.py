@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
@@ -7,9 +8,12 @@ from faultlens.oplab.reading.checked import limits
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor, parts
+from faultlens.oplab.reading.syntax import Node
 from faultlens.oplab.reading.types import is_small_integer
 from faultlens.oplab.reading.unit import Followed
 from faultlens.oplab.reading.wording import short
+
+LOOPS = ("for_statement", "for_range_loop", "while_statement", "do_statement")
 
 
 class SmallInteger(Rule):
@@ -32,6 +36,9 @@ class SmallInteger(Rule):
         for event in good(followed.of("multiply")):
             if not is_small_integer(event.detail):
                 continue
+            if event.name == "+=":
+                yield from self._sum(event, followed)
+                continue
             kinds = [_kind(event, factor) for factor in event.by]
             if not all(kinds):
                 continue
@@ -46,6 +53,31 @@ class SmallInteger(Rule):
                 severity=None if by_data or ("*", *event.by) in allocated else "note",
             )
 
+    def _sum(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        """total += lengths(i); and later the total is compared with a size, or decides about one."""
+        target = event.node.get("left")
+        name = target.text if target is not None else ""
+        if _kind(event, event.by[0]) == "data" and _decides(name, event.node):
+            yield self.found(
+                event,
+                f"`{name}` adds up values that the caller gives in 32 bits: it wraps, and passes the check behind",
+                "add them up in 64",
+                f"int64_t {name} = 0;",
+                followed=followed,
+            )
+
+
+def _decides(name: str, node: Node) -> bool:
+    """The sum is asked, or a size, only behind the loop: in the loop, a check of each step would see that it wraps."""
+    loop = next((each for each in node.above() if each.kind in LOOPS), None)
+    function = next((each for each in node.above() if each.kind == "function_definition"), None)
+    if loop is None or function is None or not name.isidentifier():
+        return False
+    compared = rf"\b{name}\s*(?:[<>]=?|[=!]=)(?![<>])|(?:[<>]=?|[=!]=)\s*{name}\b"
+    sized = rf"(?:TensorShape|allocate_\w+|resize|reserve|vector<[^;()]*>\s*\w*)\s*\([^;]*\b{name}\b"
+    behind = function.text.encode()[loop.end - function.start :].decode("utf-8", "replace")
+    return not re.search(compared, loop.text) and re.search(f"{compared}|{sized}", behind) is not None
+
 
 def _kind(event: Event, factor: Symbol) -> str:
     """ "data" or "size" where it can be large; "" where it is limited or not known."""
@@ -54,7 +86,8 @@ def _kind(event: Event, factor: Symbol) -> str:
     if constant(factor) is not None:
         return ""
     if factor[0] == "elem" and is_tensor(factor[1]) and factor[1][0] == "input":
-        return "" if HIGH in limits(event.place, factor) else "data"
+        narrow = str(factor[3]) in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
+        return "" if narrow or HIGH in limits(event.place, factor) else "data"
     if factor[0] in ("numel", "dim"):
         return "size"
     if factor[0] == "*":

@@ -10,7 +10,7 @@ from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, buffer_of, is_tensor, parts
 from faultlens.oplab.reading.types import KNOWN, tidy
 from faultlens.oplab.reading.unit import Followed
-from faultlens.oplab.reading.wording import tensor_named
+from faultlens.oplab.reading.wording import context_of, tensor_named
 
 
 class TypeNotFixed(Rule):
@@ -30,6 +30,8 @@ class TypeNotFixed(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         ops = [(kernel, op) for kernel in followed.kernels if (op := followed.unit.op(kernel.op)) is not None]
+        for event in good(followed.of("raw", "copy")):
+            yield from self._bytes(event, followed, ops)
         for event in good(followed.of("view", "cast")):
             tensor, type_ = _used_as(event)
             if tensor is None:
@@ -42,6 +44,33 @@ class TypeNotFixed(Rule):
                 if actual:
                     yield self._finding(event, followed, kernel, op, tensor, argument, type_, actual)
                     break
+
+    def _bytes(self, event: Event, followed: Followed, ops: list[tuple[Kernel, Op]]) -> Iterator[OpFinding]:
+        """x.tensor_data(), memcpy(…, x.data(), …) where the type may be string: those bytes are pointers."""
+        sides = (
+            (event.on,) if event.name == "tensor_data" else (event.on, *event.by[:1]) if event.kind == "copy" else ()
+        )
+        for side in sides:
+            tensor = buffer_of(side)
+            if tensor is None or not is_tensor(tensor):
+                continue
+            for kernel, op in ops:
+                argument = _argument(op, tensor)
+                attribute = op.attributes.get(argument.type) if argument is not None else None
+                if argument is None or attribute is None or kernel.type_of(argument.type) is not None:
+                    continue
+                allowed = op.types_of(argument)
+                if (allowed is None or "tstring" in allowed) and not _asked(event, argument):
+                    yield self.found(
+                        event,
+                        f"the bytes of {tensor_named(tensor, op)} are used, and they may be strings: pointers",
+                        "refuse types that cannot be copied as bytes",
+                        f"OP_REQUIRES({context_of(event.node)}, DataTypeCanUseMemcpy(x.dtype()),\n"
+                        '            errors::Unimplemented("not for ", DataTypeString(x.dtype())));',
+                        followed=followed,
+                        related=[("registered here", kernel.node)],
+                    )
+                    return
 
     def _possible(self, followed: Followed, kernel: Kernel, op: Op, argument: Argument, type_: str) -> str:
         """Another type that the tensor can have here; "" where it cannot."""
