@@ -33,7 +33,7 @@ _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 3
 PATIENCE = 3.0
 OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
-FEW = 1000  # elements
+FEW, MANY = 1000, 100_000  # elements
 FORMS = (
     *("repeat", "graph", "leak", "threads", "dataset", "vectorized", "gradient", "compiled", "same tensor"),
     "unaligned",
@@ -162,7 +162,7 @@ class Campaign:
         if outcome.accepted and not outcome.problems:
             self.accepted.append(plan)
             for probe, every in NOW_AND_THEN.items():
-                if len(self.accepted) % every == 0 and not self.is_over:
+                if len(self.accepted) % every == 0 and _elements(plan) <= MANY and not self.is_over:
                     self._probe(call, probe)
 
     def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
