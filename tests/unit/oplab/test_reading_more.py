@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from op_sources import codes, kernel
 
 CASES: list[tuple[str, str]] = []
