@@ -73,7 +73,7 @@ def _decides(name: str, node: Node) -> bool:
     function = next((each for each in node.above() if each.kind == "function_definition"), None)
     if loop is None or function is None or not name.isidentifier():
         return False
-    compared = rf"\b{name}\s*(?:[<>]=?|[=!]=)(?![<>])|(?:[<>]=?|[=!]=)\s*{name}\b"
+    compared = rf"\b{name}\s*(?:[<>](?![<>])|[=!]=)|(?:(?<![<>-])[<>]=?|[=!]=)\s*{name}\b"
     sized = rf"(?:TensorShape|allocate_\w+|resize|reserve|vector<[^;()]*>\s*\w*)\s*\([^;]*\b{name}\b"
     behind = function.text.encode()[loop.end - function.start :].decode("utf-8", "replace")
     return not re.search(compared, loop.text) and re.search(f"{compared}|{sized}", behind) is not None
