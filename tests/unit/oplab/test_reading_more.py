@@ -231,6 +231,14 @@ case(
 )
 
 
+case(
+    "",
+    G + "float* out = y->flat<float>().data();\n"
+    "pool.workers->ParallelFor(in.size(), 10, [&](int64_t b, int64_t e) { Add(out, b, e); });",
+    before="static void Add(float* out, int64_t b, int64_t e) { for (int64_t n = b; n < e; ++n) out[n] += 1; }",
+)
+
+
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_found_or_silent(number: int) -> None:
     code, source = CASES[number]

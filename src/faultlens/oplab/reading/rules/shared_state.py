@@ -88,8 +88,9 @@ def _is_shared_element(event: Event) -> bool:
     if own is None or (event.on[0] in ("array", "vec", "heap") and own.start <= event.on[1] < own.end):
         return False
     for index in event.by:
-        if any(part[0] == "loop" and own.start <= part[2] < own.end for part in _outside_of_data(index)):
-            return False
+        counters = [each for part in _outside_of_data(index) if part[0] == "loop" for each in origins(part)]
+        if any(each[0] == "loop" and own.start <= each[2] < own.end for each in counters):
+            return False  # a loop of the thread's own, maybe in a function that it calls with its range
         if any(part[0] in ("vary", "param", "call", "unknown", "var", "member", "name") for part in origins(index)):
             return False
     return bool(event.by)
