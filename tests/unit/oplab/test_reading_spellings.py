@@ -18,6 +18,11 @@ NAME = 'std::string name; OP_REQUIRES_OK(ctx, ctx->GetAttr("s", &name));'
 TEXT = {"attrs": ("s: string",)}
 
 BAD = {
+    "divided in place": ("OP107", kernel("std::vector<int64_t> v(9); auto d = i.flat<int64_t>(); for (int64_t k = 0; k < d.size(); ++k) v[0] /= d(k);")),
+    "a distribution with a memory": (
+        "OP116",
+        kernel("std::mt19937 engine(1); const float f = normal_(engine);", members="std::normal_distribution<float> normal_;"),
+    ),
     "status: cast to void": ("OP109", kernel("TensorShape s; (void)TensorShapeUtils::MakeShape(i.vec<int64_t>(), &s);")),
     "status: static_cast to void": ("OP109", kernel("Tensor* z = nullptr; static_cast<void>(ctx->allocate_output(0, x.shape(), &z));")),
     "status: std::ignore": ("OP109", kernel("Tensor* z = nullptr; std::ignore = ctx->allocate_output(0, x.shape(), &z);")),
@@ -81,6 +86,9 @@ BAD = {
 }  # fmt: skip
 
 GOOD = {
+    "floats divided in place": kernel(
+        "auto o = y->flat<float>(); auto d = x.flat<float>(); for (int64_t k = 0; k < d.size(); ++k) o(k) /= d(k);"
+    ),
     "status: asked": kernel("TensorShape s; OP_REQUIRES_OK(ctx, TensorShape::BuildTensorShape({2, 3}, &s));"),
     "status: another value cast to void": kernel("int64_t n = x.NumElements(); (void)n;"),
     "pointer: moved into a member": kernel(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
 DEEPEST = 5
+_VALUES = ("call_expression", "subscript_expression", "parenthesized_expression", "lambda_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast")
 _PARALLEL = re.compile(r"shard|parallel|schedule|thread|async|enqueue|submit|concurrently|launch", re.IGNORECASE)
 _TAKES = re.compile(
@@ -48,7 +49,7 @@ def call(walker: Walker, node: Node, state: State, write: str = "") -> Symbol:
         value = cast(walker, node, state, name, types[0], evaluate(walker, given[0], state) if given else UNKNOWN)
     elif function.kind == "identifier" and name in state.variables:
         value = _callee(walker, node, state.variables[name], given, state, write)
-    elif function.kind in ("call_expression", "subscript_expression", "parenthesized_expression", "lambda_expression"):
+    elif function.kind in _VALUES or (walker.owner is not None and function.text in walker.owner.members):
         value = _callee(walker, node, evaluate(walker, function, state), given, state, write)
     else:
         value = _named(walker, Call(node, name, given, types, None), function, state)
@@ -353,7 +354,11 @@ def _is_engine(walker: Walker, value: Symbol) -> bool:
     member = walker.owner.members.get(name) if walker.owner is not None else None
     kind = member.type if member else walker.unit.globals.get(name, "")
     return bool(
-        re.search(r"\b(?:mt19937\w*|default_random_engine|minstd_rand0?|ranlux\w*|SimplePhilox|PhiloxRandom)\b", kind)
+        re.search(
+            r"\b(?:mt19937\w*|default_random_engine|minstd_rand0?|knuth_b|ranlux\w*|SimplePhilox|PhiloxRandom"
+            r"|(?:log)?normal_distribution|gamma_distribution)\b",
+            kind,
+        )
     )
 
 

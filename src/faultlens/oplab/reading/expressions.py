@@ -313,6 +313,9 @@ def _assignment(walker: Walker, node: Node, state: State) -> Symbol:
                 "multiply", node, state, on=old, by=(value,), name="+=", detail=inferred.type_of(walker, left, state)
             )
         value = _moved(old, value, operator) if old[0] == "ptr" and operator in "+-" else (operator, old, value)
+    elif sign in ("/=", "%="):  # out(i) /= d(i)
+        kind = inferred.type_of(walker, left, state) if sign == "/=" else "int64"
+        walker.note("divide", node, state, by=(value,), name=sign[0], detail=kind)
     assign(walker, left, value, state, node, sign)
     return value
 
