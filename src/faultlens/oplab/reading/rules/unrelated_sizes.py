@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.checked import dimension, extent, loops_in, related, size_told, speaks_of
+from faultlens.oplab.reading.dimensions import forgotten
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, origins
@@ -39,6 +40,9 @@ class UnrelatedSizes(Rule):
 
     def _index(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
         place = event.place
+        if (pair := forgotten(event)) is not None:
+            yield self._forgotten(event, followed, *pair)
+            return
         for at, index in enumerate(event.by):
             counters = loops_in(index)
             if not counters or any(speaks_of(place, counter) for counter in counters) or _is_computed(index):
@@ -92,6 +96,18 @@ class UnrelatedSizes(Rule):
             f"{first} is {verb} as far as {second} is long, and nothing has compared their sizes",
             "compare the sizes first",
             code,
+            followed=followed,
+        )
+
+    def _forgotten(self, event: Event, followed: Followed, limit: Symbol, own: Symbol) -> OpFinding:
+        sizes = [f"dimension {dim[2][1]} of {tensor_named(dim[1], followed.op)}" for dim in (own, limit)]
+        calls = [f"{_call(dim[1])}.dim_size({dim[2][1]})" for dim in (own, limit)]
+        return self.found(
+            event,
+            f"{sizes[0]} is read as far as {sizes[1]} is long, and the checks compare other dimensions",
+            "compare these two",
+            f"OP_REQUIRES({context_of(event.node)}, {calls[0]} == {calls[1]},\n"
+            '            errors::InvalidArgument("the sizes do not fit"));',
             followed=followed,
         )
 
