@@ -86,8 +86,8 @@ def rank_known(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset
     return False
 
 
-_RANKS = {"IsScalar": {0}, "IsVector": {1}, "IsMatrix": {2}, "IsSquareMatrix": {2}, "IsVectorOrHigher": set(range(1, 12)),
-          "IsMatrixOrHigher": set(range(2, 12))}  # fmt: skip
+_RANKS = {"IsScalar": {0}, "IsVector": {1}, "IsMatrix": {2}, "IsSquareMatrix": {2},
+          "IsVectorOrHigher": set(range(1, 12)), "IsMatrixOrHigher": set(range(2, 12))}  # fmt: skip
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -113,7 +113,7 @@ def ranks(place: Place, tensor: Symbol) -> frozenset[int] | None:
 
 def _asks_rank(symbol: Symbol, tensor: Symbol) -> bool:
     """x.dim_size(x.dims() - 1) == 2 asks for a size."""
-    if symbol == ("dims", tensor):
+    if symbol == ("dims", tensor) or (symbol[0] == "call" and symbol[1] in _RANKS and ("shape", tensor) in symbol):
         return True
     return symbol[0] not in ("dim", "loop", "elem") and any(
         isinstance(part, tuple) and part and _asks_rank(part, tensor) for part in symbol[1:]
@@ -411,6 +411,29 @@ def _furthest(symbol: Symbol, up: bool) -> Symbol | None:
             return None
         total = ("+", total, ("*", number(count), value))
     return total
+
+
+def lets_end_pass(place: Place, index: Symbol, size: Symbol) -> bool:
+    """if (i > n) fail: i == n passes, and no other check stops it."""
+    over = minus(index, size)
+    most: list[int] = []
+    for fact in facts(place):
+        kind, holds = fact.condition[0], fact.holds
+        if kind not in ("<", "<=", ">", ">="):
+            if index in told(fact.condition):
+                return False  # a check that is too hard to read
+            continue
+        left, right = fact.condition[1:] if (kind in ("<", "<=")) is holds else fact.condition[:0:-1]
+        strict = (kind in ("<", ">")) is holds
+        apart = _less(minus(left, right), over)
+        if set(apart) <= {()}:  # index - size + apart <= 0
+            most.append(-apart.get((), 0) - strict)
+    return bool(most) and min(most) >= 0
+
+
+def _less(left: dict[Symbol, int], right: dict[Symbol, int]) -> dict[Symbol, int]:
+    found = {atom: left.get(atom, 0) - right.get(atom, 0) for atom in (*left, *right)}
+    return {atom: count for atom, count in found.items() if count}
 
 
 def loops_in(symbol: Symbol) -> list[Symbol]:

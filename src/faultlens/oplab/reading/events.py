@@ -71,7 +71,8 @@ class Place:
     ) -> Place:
         return cls(
             function, state.facts, dict(state.shapes), state.outputs, state.written, dict(state.held), state.locks,
-            state.manual, state.failed, state.wrong, state.let_go, state.ways, state.done, state.handed, parallel, in_try, in_loop, callers,
+            state.manual, state.failed, state.wrong, state.let_go, state.ways,
+            state.done, state.handed, parallel, in_try, in_loop, callers,
         )  # fmt: skip
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import dimension, extent, facts, highest, loops_in, lowest
+from faultlens.oplab.reading.checked import dimension, extent, facts, highest, lets_end_pass, loops_in, lowest
 from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.rule import Rule, good
-from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, minus, number, parts
+from faultlens.oplab.reading.symbols import Symbol, constant, data_in, is_tensor, linear, minus, number, parts
 from faultlens.oplab.reading.types import size_of
 from faultlens.oplab.reading.unit import Followed
 
@@ -80,7 +80,9 @@ def _bytes(event: Event) -> int | None:
     if size[0] != "sizeof":
         return constant(size)
     named = str(size[1]).removeprefix("sizeof").strip("() ")
-    declared = re.search(rf"([\w:]+)\s+(?:\w+[^,;()]*,\s*)*{re.escape(named)}\b\s*[;,=]", event.place.function.body.text)
+    declared = re.search(
+        rf"([\w:]+)\s+(?:\w+[^,;()]*,\s*)*{re.escape(named)}\b\s*[;,=]", event.place.function.body.text
+    )
     return size_of(named) or (size_of(declared[1]) if declared else None)
 
 
@@ -90,6 +92,8 @@ def _beyond(event: Event, index: Symbol, size: Symbol | None) -> str:
         return stepped
     if event.on[0] == "vec" and size == number(0) and ".reserve(" in event.place.function.body.text:
         return "an element of a vector that has none (reserve makes no elements)"
+    if size is not None and any(data_in(index)) and lets_end_pass(event.place, index, size):
+        return "the element behind the last, which the check lets pass,"
     guarded = any(part in parts(fact.condition) for fact in facts(event.place) for part in (index, *counters))
     if guarded:
         return ""

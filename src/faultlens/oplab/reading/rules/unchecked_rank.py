@@ -59,7 +59,7 @@ class UncheckedRank(Rule):
         at = event.by[0] if event.by else number(0)
         known = constant(at)
         left = ranks(event.place, event.on) if event.on[0] == "input" else None
-        if left and known is not None and 0 <= known and min(left) <= known and rank_known(event.place, event.on):
+        if left and known is not None and known >= 0 and min(left) <= known and rank_known(event.place, event.on):
             name = tensor_named(event.on, followed.op)
             title = f"dimension {known} of {name} is asked for, and the checks let rank {min(left)} pass"
             yield self._rank(event, followed, title, known + 1, at_least=True)
