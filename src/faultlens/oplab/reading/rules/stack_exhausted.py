@@ -13,7 +13,7 @@ from faultlens.oplab.reading.unit import Followed
 
 LARGE = 1 << 20  # bytes; threads of TensorFlow have 8 MiB where the limit is the usual one, others less
 _HALVES = re.compile(r"/\s*2\b|>>\s*1\b|\bmid\b|\bmiddle\b|\bhalf\b|\bpivot\b|/ 2")
-_COUNTED = r"(?:depth|level|limit|remaining|budget)"  # compared, or passed on by one less or more
+_COUNTED = r"(?:depth|level|limit|remaining|budget|rank)"  # compared, or passed on by one less or more
 _DEPTH = re.compile(
     rf"{_COUNTED}\w*\s*(?:[<>]|[=!]=|--|[+-]\s*1\b)|(?:[<>]=?|[=!]=|\+\+|--)\s*\w*{_COUNTED}\w*\b(?!\s*\()",
     re.IGNORECASE,
