@@ -134,7 +134,7 @@ def _allows(condition: Symbol, tensor: Symbol, rank: int) -> bool | None:
             return kind == "||"
         return None if None in sides else kind == "&&"
     if kind == "call" and condition[1] in _RANKS and ("shape", tensor) in condition[2:]:
-        return rank in _RANKS[condition[1]]
+        return bool(rank in _RANKS[condition[1]])
     if kind in _COMPARE and len(condition) == 3:
         apart = minus(condition[1], condition[2])
         count = apart.pop(("dims", tensor), 0)

@@ -425,7 +425,8 @@ def _field(walker: Walker, node: Node, state: State) -> Symbol:
     if node.operator == "->":
         use(walker, node, state, object_)
     if object_[0] == "pair" and name in ("first", "second"):
-        return object_[1 if name == "first" else 2]
+        found: Symbol = object_[1 if name == "first" else 2]
+        return found
     if object_[0] == "call":
         walker.note("call", node, state, on=object_, name="->" + name)
     return ("field", object_, name)
