@@ -70,6 +70,7 @@ EXPECTED = {
     "stack-exhausted": ("Recursive", "// recursion"),
     "unwritten-output": ("UnsetOutput", "// uninitialised"),
     "unwritten-output of a sum": ("SumNotBegun", "// never zero"),
+    "missing-output": ("Forgetful", "// nothing is allocated"),
     "undefined-behaviour": ("Overflowing", "// signed overflow"),
 }
 

@@ -153,6 +153,16 @@ class SumNotBegunOp : public OpKernel {
 };
 PLANTED(SumNotBegun);
 
+class ForgetfulOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {  // nothing is allocated
+    const Tensor& x = context->input(0);
+    if (x.NumElements() > 100) context->set_output(0, x);
+  }
+};
+PLANTED(Forgetful);
+
 class OverflowingOp : public OpKernel {
  public:
   using OpKernel::OpKernel;

@@ -1,5 +1,6 @@
 """Calls every op of memory.cc; the one that ends its process is called by a child."""
 
+import contextlib
 import subprocess
 import sys
 
@@ -19,6 +20,8 @@ ops.stack_array(values)  # StackArray
 ops.unset_output(values)  # UnsetOutput
 ops.healthy(ops.sum_not_begun(values))  # SumNotBegun
 ops.overflowing(values)  # Overflowing
+with contextlib.suppress(tf.errors.OpError):
+    ops.forgetful(values)  # Forgetful
 for _ in range(3):
     ops.leaky(values)
 child.wait()

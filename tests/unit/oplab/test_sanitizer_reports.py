@@ -120,6 +120,11 @@ def test_unwritten_outputs() -> None:
     assert (unwritten.op, unwritten.output) == ("UnsetOutput", 0)
     assert unwritten.words == "1 element of 10 of output 0 is never set"
     assert unwritten._replace(unset=10).words == "no element of output 0 is ever set"
+    missing = unwritten._replace(unset=0, elements=0)
+    assert (missing.rule, missing.words) == (
+        "missing-output",
+        "output 0 is not there when Compute returns, and no error is set",
+    )
 
 
 def test_python_lines_in_the_order_of_the_reports() -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from faultlens.crash import Crash
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.errors import FaultlensError
@@ -25,6 +27,7 @@ _UNABLE = re.compile(
     r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$", re.M
 )
 _PID = re.compile(r"\d+")
+_MAY_FOLLOW = ("wild-access", "died", "stack-exhausted")
 _HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
 
 
@@ -47,15 +50,18 @@ def _processes(run: Run) -> list[str]:
 def _of_process(run: Run, pid: str, op: Op, library: Path | None) -> Iterator[OpFinding]:
     noted = python_lines.parse(run.text(f"{pid}.python"))
     for name, parse in PARSERS.items():
+        damaged = False
         for reported in parse(run.text(f"{pid}.{name}") + "\n" + run.text(f"{name}.{pid}")):
             if finding := finding_of(reported, op, line_for(reported, noted)):
-                yield finding
+                # Once memory is damaged, what follows may be no mistake of its own.
+                yield replace(finding, severity="note") if damaged and reported.rule in _MAY_FOLLOW else finding
+                damaged = damaged or reported.damages
     lines = [note.location for note in noted if note.kind == "outputs"]
     for number, unwritten in enumerate(outputs.parse(run.text(f"{pid}.outputs"))):
-        rule = RULES["unwritten-output"]
+        rule = RULES[unwritten.rule]
         yield OpFinding(
             code=rule.code,
-            rule="unwritten-output",
+            rule=unwritten.rule,
             severity=rule.severity,
             title=unwritten.words,
             span=next((span_of(frame) for frame in lines_at(library, unwritten.address) if op.owns(frame)), None),

@@ -35,6 +35,11 @@ class Reported:
     op: str = ""
     weak: bool = False  # worth a warning, no more
 
+    @property
+    def damages(self) -> bool:
+        """Whether memory of others is not what it was."""
+        return self.words.startswith("write of") or self.rule in ("double-free", "bad-free")
+
 
 # "    #1 0x7f in Op::Compute() /src/op.cc:27:5"; ThreadSanitizer: "    #0 Op::Compute() /src/op.cc:27 (op.so+0x1)"
 _FRAME = re.compile(r"^\s*#\d+\s+(?:0x[0-9a-f]+\s+(?:in\s+)?)?(?P<rest>.*)$")

@@ -60,6 +60,12 @@ RULES = {
         "Elements of an output were not written before the op returned, or only added to: they hold whatever was in "
         "that memory, or are computed from it.",
     ),
+    "missing-output": Rule(
+        "OP418",
+        "error",
+        "Call allocate_output or set_output on every path, or report an error.",
+        "Compute returned without an error, and an output was neither allocated nor set: its user fails or dies.",
+    ),
     "data-race": Rule(
         "OP408",
         "error",

@@ -66,23 +66,29 @@ bool CanBeLookedAt(const Tensor& tensor) {
          reinterpret_cast<uint64_t>(tensor.data()) % sizeof(uint64_t) == 0;
 }
 
-void* InLibrary() {
+// The place in the library whose ops are looked at, if it is one.
+void* InLibrary(void* address) {
   static const char* library = getenv("FAULTLENS_OUTPUTS_OF");
+  Dl_info info;
+  char real[PATH_MAX];
+  if (!library || !dladdr(address, &info) || !info.dli_fname || !realpath(info.dli_fname, real)) return nullptr;
+  if (strcmp(real, library) != 0) return nullptr;
+  return reinterpret_cast<void*>(static_cast<char*>(address) - static_cast<char*>(info.dli_fbase));
+}
+
+// Where the op was when it called us, directly or through TensorFlow.
+void* Caller() {
   void* frames[kFrames];
-  int depth = library ? backtrace(frames, kFrames) : 0;
+  const int depth = backtrace(frames, kFrames);
   for (int i = 0; i < depth; ++i) {
-    Dl_info info;
-    char real[PATH_MAX];
-    if (dladdr(frames[i], &info) && info.dli_fname && realpath(info.dli_fname, real) && !strcmp(real, library)) {
-      return reinterpret_cast<void*>(static_cast<char*>(frames[i]) - static_cast<char*>(info.dli_fbase) - 1);
-    }
+    if (void* place = InLibrary(static_cast<char*>(frames[i]) - 1)) return place;
   }
   return nullptr;
 }
 
 void Fill(OpKernelContext* context, int index, Tensor* tensor) {
   if (!CanBeLookedAt(*tensor)) return;
-  if (void* address = InLibrary()) {
+  if (void* address = Caller()) {
     auto* bytes = static_cast<unsigned char*>(tensor->data());
     WritePattern(tensor->dtype(), bytes, tensor->TotalBytes(), bytes);
     filled.push_back({context, index, address});
@@ -129,28 +135,35 @@ bool CameIn(OpKernelContext* context, tensorflow::DataType type) {
   return false;
 }
 
-void Tell(const Filled& output, const OpKernelContext& context, const Tensor& tensor, const Unset& unset) {
+void Tell(const Filled& output, const OpKernelContext& context, const char* what) {
   const char* folder = getenv("FAULTLENS_SANITIZE_LOG");
   char path[PATH_MAX];
   if (!folder) return;
   snprintf(path, sizeof path, "%s/%d.outputs", folder, getpid());
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return;
-  dprintf(file, "%s\t%s\t%d\t%zx\t%lld\t%lld\t%lld\t%s\t%s\n", context.op_kernel().type_string().c_str(),
-          context.op_kernel().name().c_str(), output.index, reinterpret_cast<size_t>(output.address),
-          static_cast<long long>(unset.count), static_cast<long long>(tensor.NumElements()),
-          static_cast<long long>(unset.first),
-          tensorflow::DataTypeString(tensor.dtype()).c_str(), tensor.shape().DebugString().c_str());
+  dprintf(file, "%s\t%s\t%d\t%zx\t%s\n", context.op_kernel().type_string().c_str(), context.op_kernel().name().c_str(),
+          output.index, reinterpret_cast<size_t>(output.address), what);
   close(file);
   auto note = reinterpret_cast<void (*)(const char*)>(dlsym(RTLD_DEFAULT, "faultlens_note_python"));
   if (note) note("outputs");
+}
+
+void TellUnset(const Filled& output, const OpKernelContext& context, const Tensor& tensor, const Unset& unset) {
+  char what[512];
+  snprintf(what, sizeof what, "%lld\t%lld\t%lld\t%s\t%s", static_cast<long long>(unset.count),
+           static_cast<long long>(tensor.NumElements()), static_cast<long long>(unset.first),
+           tensorflow::DataTypeString(tensor.dtype()).c_str(), tensor.shape().DebugString().c_str());
+  Tell(output, context, what);
 }
 
 void Look(const Filled& output, OpKernelContext* context) {
   Tensor* tensor = context->mutable_output(output.index);
   if (!tensor || !CanBeLookedAt(*tensor)) return;
   const Unset unset = Count(*tensor);
-  if (IsSure(unset, *tensor) && !CameIn(context, tensor->dtype())) Tell(output, *context, *tensor, unset);
+  if (IsSure(unset, *tensor) && !CameIn(context, tensor->dtype())) {
+    TellUnset(output, *context, *tensor, unset);
+  }
 }
 
 std::vector<Filled> TakeOf(OpKernelContext* context) {
@@ -160,9 +173,15 @@ std::vector<Filled> TakeOf(OpKernelContext* context) {
   return own;
 }
 
-void LookAt(const std::vector<Filled>& outputs, OpKernelContext* context) {
-  if (context->status().ok()) {
-    for (const Filled& each : outputs) Look(each, context);
+// Outputs that TensorFlow will ask for, and that are not there.
+void LookForMissing(OpKernelContext* context) {
+  auto* kernel = const_cast<tensorflow::OpKernel*>(&context->op_kernel());
+  void* compute = InLibrary(reinterpret_cast<void*>(kernel->*(&tensorflow::OpKernel::Compute)));
+  for (int i = 0; compute && i < context->num_outputs(); ++i) {
+    if (context->output_required(i) && !tensorflow::IsRefType(context->expected_output_dtype(i)) &&
+        context->mutable_output(i) == nullptr) {
+      Tell({context, i, compute}, *context, "0\t0\t-1\t-\t-");
+    }
   }
 }
 
@@ -174,5 +193,9 @@ extern "C" void faultlens_allocated(const tensorflow::Status* status, OpKernelCo
 }
 
 extern "C" void faultlens_computed(OpKernelContext* context) {
-  if (!filled.empty()) LookAt(TakeOf(context), context);
+  std::vector<Filled> outputs;
+  if (!filled.empty()) outputs = TakeOf(context);
+  if (!context->status().ok()) return;
+  for (const Filled& each : outputs) Look(each, context);
+  LookForMissing(context);
 }

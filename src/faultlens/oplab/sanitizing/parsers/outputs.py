@@ -20,18 +20,22 @@ class Unwritten(NamedTuple):
     shape: str
 
     @property
-    def words(self) -> str:
-        all_of = "no element" if self.unset == self.elements else ""
-        some = f"{count(self.unset, 'element')} of {self.elements:,}"
-        what = f"{all_of} of output {self.output} is" if all_of else f"{some} of output {self.output} {self._verb}"
-        return f"{what} {'ever' if all_of else 'never'} set"
+    def rule(self) -> str:
+        return "unwritten-output" if self.elements else "missing-output"
 
     @property
-    def _verb(self) -> str:
-        return "is" if self.unset == 1 else "are"
+    def words(self) -> str:
+        if not self.elements:
+            return f"output {self.output} is not there when Compute returns, and no error is set"
+        if self.unset == self.elements:
+            return f"no element of output {self.output} is ever set"
+        some = f"{count(self.unset, 'element')} of {self.elements:,}"
+        return f"{some} of output {self.output} {'is' if self.unset == 1 else 'are'} never set"
 
     @property
     def fact(self) -> str:
+        if not self.elements:
+            return f"node {self.node} returned without it"
         return f"{self.dtype} {self.shape}: number {self.first} is what was in the memory before, or computed from it"
 
 
