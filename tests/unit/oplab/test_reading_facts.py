@@ -103,6 +103,7 @@ GOOD = {
     "multiples of the step": wide(f"OP_REQUIRES(ctx, n % 8 == 0, {INVALID}); for (int64_t k = 0; k < n; k += 8)", "__m256 v = _mm256_loadu_ps(p + k);"),
     "text anywhere": text("_mm_loadu_si128"),
     "a helper that is asked": kernel("Look(ctx, x); if (!ctx->status().ok()) return; auto m = x.matrix<float>();", before=HELPER),
+    "a helper whose status is passed on": kernel("Look(ctx, x); OP_REQUIRES_OK(ctx, ctx->status()); auto m = x.matrix<float>();", before=HELPER),
     "sizes in order": crop("c->MakeShape({size[0], size[1]})"),
     "an output in each case": mode(f"{{ {MADE} }}"),
 }  # fmt: skip

@@ -131,8 +131,8 @@ def _allows(condition: Symbol, tensor: Symbol, rank: int) -> bool | None:
     if kind in ("&&", "||"):
         sides = [_allows(side, tensor, rank) for side in condition[1:]]
         if (kind == "||") in sides:
-            return kind == "||"
-        return None if None in sides else kind == "&&"
+            return bool(kind == "||")
+        return None if None in sides else bool(kind == "&&")
     if kind == "call" and condition[1] in _RANKS and ("shape", tensor) in condition[2:]:
         return bool(rank in _RANKS[condition[1]])
     if kind in _COMPARE and len(condition) == 3:

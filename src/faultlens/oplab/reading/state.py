@@ -88,7 +88,7 @@ class State:
         elif kind == "ok" and not holds and condition[1][0] == "status" and condition[1][-1] in self.held:
             self.held = {symbol: held for symbol, held in self.held.items() if symbol != condition[1][-1]}
             self._remember(condition, holds, loop)
-        elif kind == "ok-status":  # ctx->status().ok()
+        elif kind == "ok-status" or condition == ("ok", ("ctx-status",)):  # ctx->status().ok()
             self.possible &= (self.failed is None) is holds
         elif (gone := _without(condition, holds)) is not None and gone in self.held:  # fopen gave nothing
             self.held = {symbol: held for symbol, held in self.held.items() if symbol != gone}
