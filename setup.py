@@ -1,5 +1,5 @@
-"""Builds the capture agent, the fence and what passes over training data, plain C libraries without Python inside, where
-a compiler is at hand."""
+"""Builds the capture agent, the fence and what passes over training data, plain C libraries without Python inside,
+where a compiler is at hand."""
 
 import os
 

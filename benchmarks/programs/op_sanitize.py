@@ -1,6 +1,6 @@
 """Calls a healthy op many times, says how long that took, and then one that writes too far.
 
-    python op_sanitize.py LIBRARY STEPS [healthy]"""
+python op_sanitize.py LIBRARY STEPS [healthy]"""
 
 import sys
 import time
