@@ -11,7 +11,8 @@ from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.check import check
 from faultlens.oplab.reading.unit import load
 
-OPS = Path(__file__).parent / "ops"
+HERE = Path(__file__).parent
+SETS = ("ops", "unseen")  # those that the rules were made with, and others
 NEAR = 2  # lines
 
 
@@ -29,15 +30,17 @@ def is_found(folder: Path) -> bool:
     )
 
 
-def test_at_least_four_of_five_mistakes_are_found() -> None:
-    folders = sorted(path.parent for path in OPS.glob("*/bug.cc"))
+@pytest.mark.parametrize("name", SETS)
+def test_at_least_four_of_five_mistakes_are_found(name: str) -> None:
+    folders = sorted(path.parent for path in (HERE / name).glob("*/bug.cc"))
     missed = [folder.name for folder in folders if not is_found(folder)]
     assert len(folders) > 20
     assert len(missed) <= len(folders) / 5, missed
 
 
 @pytest.mark.parametrize(
-    "name", sorted(f"{path.parent.name}/{path.name}" for path in OPS.glob("*/*.cc") if path.name != "bug.cc")
+    "name",
+    sorted(str(path.relative_to(HERE)) for each in SETS for path in (HERE / each).glob("*/*.cc") if path.stem != "bug"),
 )
 def test_corrected_and_real_ops_are_left_alone(name: str) -> None:
-    assert [f"{each.code} line {each.span and each.span.line}: {each.title}" for each in above_notes(OPS / name)] == []
+    assert [f"{each.code} line {each.span and each.span.line}: {each.title}" for each in above_notes(HERE / name)] == []
