@@ -122,7 +122,7 @@ def outputs(target: Target) -> Path:
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         fresh = library.with_suffix(".new")
-        build([source], fresh, target, ("-O1", "-w", "-Wno-pmf-conversions"))
+        build([source], fresh, target, ("-w", "-Wno-pmf-conversions"))
         fresh.replace(library)
     return library
 

@@ -50,7 +50,7 @@ static void let_python_tell(void) {
   int state = ensure();
   struct sigaction registered;
   stack_t roomy;
-  sigaltstack(NULL, &roomy); /* faulthandler puts a small one in its place: too small for a report of a stack overflow */
+  sigaltstack(NULL, &roomy); /* faulthandler's own is too small for a report of a stack overflow */
   if (execute(code) == 0 && sigaction(NOTED_BY, NULL, &registered) == 0) {
     dump_python = registered.sa_handler;
     python_log = file;
@@ -97,14 +97,14 @@ static const char *sanitized_for(const char *file) {
 
 /* ----------------------------------------------------------------- outputs that the op leaves unwritten: outputs.cc */
 
-static void (*allocated)(const void *status, void *context, int index, void **output);
+static void (*allocated)(const void *status, void *context, int index, void **output, void *caller);
 static void (*computed)(void *context);
 
 static void load_outputs(void *(*open_library)(const char *, int)) {
   const char *path = getenv("FAULTLENS_OUTPUTS");
   void *library = path && !computed ? open_library(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!library) return;
-  allocated = (void (*)(const void *, void *, int, void **))dlsym(library, "faultlens_allocated");
+  allocated = (void (*)(const void *, void *, int, void **, void *))dlsym(library, "faultlens_allocated");
   computed = (void (*)(void *))dlsym(library, "faultlens_computed");
 }
 
@@ -124,7 +124,7 @@ void *ALLOCATE(void *status, void *context, int index, const void *shape, void *
   static void *(*real)(void *, void *, int, const void *, void **);
   if (!real) real = of_tensorflow(NAME(ALLOCATE));
   real(status, context, index, shape, output);
-  if (allocated) allocated(status, context, index, output);
+  if (allocated) allocated(status, context, index, output, __builtin_return_address(0));
   return status;
 }
 
@@ -142,7 +142,7 @@ static int tell_where_to_report(struct dl_phdr_info *library, size_t size, void 
   (void)size;
   if (!strstr(library->dlpi_name, "/libubsan.so")) return 0;
   void *runtime = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  void (*set_path)(const char *) = runtime ? (void (*)(const char *))dlsym(runtime, "__sanitizer_set_report_path") : NULL;
+  void (*set_path)(const char *) = runtime ? dlsym(runtime, "__sanitizer_set_report_path") : NULL;
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/ubsan", (const char *)folder);
   if (set_path) set_path(path);

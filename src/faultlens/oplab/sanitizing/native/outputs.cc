@@ -8,9 +8,11 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +33,7 @@ constexpr int kSurely = 48;  // bits that would have to agree by chance
 struct Filled {
   OpKernelContext* context;
   int index;
-  void* address;  // in the op: behind the call of allocate_output
+  uintptr_t address;  // in the library: the call of allocate_output, or 0
 };
 
 thread_local std::vector<Filled> filled;
@@ -66,33 +68,54 @@ bool CanBeLookedAt(const Tensor& tensor) {
          reinterpret_cast<uint64_t>(tensor.data()) % sizeof(uint64_t) == 0;
 }
 
-// The place in the library whose ops are looked at, if it is one.
-void* InLibrary(void* address) {
+struct Range {
+  std::atomic<uintptr_t> begin{0}, end{0};
+};
+
+int FindRange(dl_phdr_info* info, size_t, void* data) {
   static const char* library = getenv("FAULTLENS_OUTPUTS_OF");
-  Dl_info info;
   char real[PATH_MAX];
-  if (!library || !dladdr(address, &info) || !info.dli_fname || !realpath(info.dli_fname, real)) return nullptr;
-  if (strcmp(real, library) != 0) return nullptr;
-  return reinterpret_cast<void*>(static_cast<char*>(address) - static_cast<char*>(info.dli_fbase));
+  if (!library || !info->dlpi_name || !realpath(info->dlpi_name, real) || strcmp(real, library) != 0) return 0;
+  uintptr_t end = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& part = info->dlpi_phdr[i];
+    if (part.p_type == PT_LOAD) end = std::max<uintptr_t>(end, part.p_vaddr + part.p_memsz);
+  }
+  auto* range = static_cast<Range*>(data);
+  range->end = info->dlpi_addr + end;
+  range->begin = info->dlpi_addr;
+  return 1;
+}
+
+// The place in the library whose ops are looked at, or 0. (dladdr would look through TensorFlow's symbols.)
+uintptr_t InLibrary(void* address) {
+  static Range range;
+  if (range.begin == 0) dl_iterate_phdr(FindRange, &range);
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  return range.begin != 0 && range.begin <= place && place < range.end ? place - range.begin : 0;
+}
+
+uintptr_t ComputeOf(const OpKernelContext& context) {
+  auto* kernel = const_cast<tensorflow::OpKernel*>(&context.op_kernel());
+  return InLibrary(reinterpret_cast<void*>(kernel->*(&tensorflow::OpKernel::Compute)));
 }
 
 // Where the op was when it called us, directly or through TensorFlow.
-void* Caller() {
+uintptr_t Caller(void* direct) {
+  if (uintptr_t place = InLibrary(static_cast<char*>(direct) - 1)) return place;
   void* frames[kFrames];
   const int depth = backtrace(frames, kFrames);
   for (int i = 0; i < depth; ++i) {
-    if (void* place = InLibrary(static_cast<char*>(frames[i]) - 1)) return place;
+    if (uintptr_t place = InLibrary(static_cast<char*>(frames[i]) - 1)) return place;
   }
-  return nullptr;
+  return 0;
 }
 
-void Fill(OpKernelContext* context, int index, Tensor* tensor) {
-  if (!CanBeLookedAt(*tensor)) return;
-  if (void* address = Caller()) {
-    auto* bytes = static_cast<unsigned char*>(tensor->data());
-    WritePattern(tensor->dtype(), bytes, tensor->TotalBytes(), bytes);
-    filled.push_back({context, index, address});
-  }
+void Fill(OpKernelContext* context, int index, Tensor* tensor, void* caller) {
+  if (!ComputeOf(*context) || !CanBeLookedAt(*tensor)) return;
+  auto* bytes = static_cast<unsigned char*>(tensor->data());
+  WritePattern(tensor->dtype(), bytes, tensor->TotalBytes(), bytes);
+  filled.push_back({context, index, Caller(caller)});
 }
 
 struct Unset {
@@ -100,12 +123,11 @@ struct Unset {
   int64_t first = -1;
 };
 
-Unset Count(const Tensor& tensor) {
+template <size_t size>
+Unset CountOf(const Tensor& tensor) {
   Unset unset;
   const auto* bytes = static_cast<const unsigned char*>(tensor.data());
-  const size_t size = tensor.TotalBytes() / tensor.NumElements();
-  if (kPiece % size != 0) return unset;
-  unsigned char pattern[kPiece];
+  alignas(sizeof(uint64_t)) unsigned char pattern[kPiece];
   for (size_t begin = 0; begin < tensor.TotalBytes(); begin += kPiece) {
     const size_t length = std::min<size_t>(kPiece, tensor.TotalBytes() - begin);
     WritePattern(tensor.dtype(), bytes + begin, length, pattern);
@@ -115,6 +137,17 @@ Unset Count(const Tensor& tensor) {
     }
   }
   return unset;
+}
+
+Unset Count(const Tensor& tensor) {
+  switch (tensor.TotalBytes() / tensor.NumElements()) {
+    case 1: return CountOf<1>(tensor);
+    case 2: return CountOf<2>(tensor);
+    case 4: return CountOf<4>(tensor);
+    case 8: return CountOf<8>(tensor);
+    case 16: return CountOf<16>(tensor);
+    default: return Unset();
+  }
 }
 
 // Of values as small as a byte some bear the pattern by chance.
@@ -143,7 +176,7 @@ void Tell(const Filled& output, const OpKernelContext& context, const char* what
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return;
   dprintf(file, "%s\t%s\t%d\t%zx\t%s\n", context.op_kernel().type_string().c_str(), context.op_kernel().name().c_str(),
-          output.index, reinterpret_cast<size_t>(output.address), what);
+          output.index, static_cast<size_t>(output.address), what);
   close(file);
   auto note = reinterpret_cast<void (*)(const char*)>(dlsym(RTLD_DEFAULT, "faultlens_note_python"));
   if (note) note("outputs");
@@ -175,8 +208,7 @@ std::vector<Filled> TakeOf(OpKernelContext* context) {
 
 // Outputs that TensorFlow will ask for, and that are not there.
 void LookForMissing(OpKernelContext* context) {
-  auto* kernel = const_cast<tensorflow::OpKernel*>(&context->op_kernel());
-  void* compute = InLibrary(reinterpret_cast<void*>(kernel->*(&tensorflow::OpKernel::Compute)));
+  const uintptr_t compute = ComputeOf(*context);
   for (int i = 0; compute && i < context->num_outputs(); ++i) {
     if (context->output_required(i) && !tensorflow::IsRefType(context->expected_output_dtype(i)) &&
         context->mutable_output(i) == nullptr) {
@@ -188,8 +220,8 @@ void LookForMissing(OpKernelContext* context) {
 }  // namespace
 
 extern "C" void faultlens_allocated(const tensorflow::Status* status, OpKernelContext* context, int index,
-                                    Tensor** output) {
-  if (status->ok()) Fill(context, index, *output);
+                                    Tensor** output, void* caller) {
+  if (status->ok()) Fill(context, index, *output, caller);
 }
 
 extern "C" void faultlens_computed(OpKernelContext* context) {
