@@ -11,6 +11,7 @@ import pytest
 from op_sources import findings, kernel
 
 from faultlens.cli import main
+from faultlens.cli.op.check import _explanations
 from faultlens.oplab.reading.rules import catalogue, find
 from faultlens.oplab.reading.syntax import Source
 from faultlens.oplab.reading.unit import Unit
@@ -98,9 +99,16 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("OP101", "op101", "unchecked-rank"):
         assert main(["op", "check", "--explain", name]) == 0
         assert capsys.readouterr().out.startswith("OP101 unchecked-rank (error): ")
-    assert main(["op", "check", "--explain", "OP201"]) == 0
+    for name, told in {"OP201": "not-loadable", "OP301": "crash", "OP401": "heap-overflow"}.items():
+        assert main(["op", "check", "--explain", name]) == 0
+        assert told in capsys.readouterr().out
     assert main(["op", "check", "--explain", "OP999"]) == 2
     assert "There is no code OP999" in capsys.readouterr().err
+
+
+def test_each_code_means_one_thing() -> None:
+    codes = [code for code, *_ in _explanations()]
+    assert len(set(codes)) == len(codes) > 70
 
 
 def test_a_folder_knows_the_ops_of_all_its_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

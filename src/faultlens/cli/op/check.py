@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,10 +76,22 @@ def _explain(name: str) -> int:
     from faultlens.safe_text import one_line
 
     wanted = name.strip().lower()
-    page = next((page for page in _pages() if wanted in (page.code.lower(), page.slug)), None)
-    if page is None:
-        codes = ", ".join(page.code for page in _pages())
-        raise FaultlensError(f"There is no code {one_line(name, 40)}.", f"There are {codes}.")
-    print(f"{page.code} {page.slug} ({page.severity}): {page.headline}\n\n{page.explanation}")
-    sys.stdout.flush()
-    return 0
+    for code, slug, severity, text in _explanations():
+        if wanted in (code.lower(), slug):
+            print(f"{code} {slug} ({severity}): {text}")
+            sys.stdout.flush()
+            return 0
+    codes = sorted(code for code, *_ in _explanations())
+    raise FaultlensError(f"There is no code {one_line(name, 40)}.", f"They go from {codes[0]} to {codes[-1]}.")
+
+
+def _explanations() -> Iterator[tuple[str, str, str, str]]:
+    """Code, name, severity and text of all that `faultlens op` can find."""
+    from faultlens.oplab.sanitizing import rules as sanitized
+    from faultlens.oplab.torture import rules as tested
+
+    for page in _pages():
+        yield page.code, page.slug, page.severity, f"{page.headline}\n\n{page.explanation}"
+    seen: list[tuple[str, tested.Rule | sanitized.Rule]] = [*tested.RULES.items(), *sanitized.RULES.items()]
+    for slug, rule in seen:
+        yield rule.code, slug, rule.severity, f"{rule.meaning}\n\nFix: {rule.fix}"

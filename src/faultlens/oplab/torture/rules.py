@@ -69,7 +69,7 @@ RULES = {
         "TensorFlow calls Compute of one kernel from many threads at the same time.",
     ),
     "varies-when-large": Rule(
-        "OP307",
+        "OP324",
         "error",
         "{op} gives another result each time, for large inputs only: {words}",
         "The op's own threads get in each other's way: give each its own part of the output, or guard what they share.",
