@@ -71,7 +71,7 @@ def main() -> None:
             seconds, cpu = fresh(library)
             told["fresh"].append(1 / seconds)
             told["fresh per core"].append(1 / cpu)
-    print(json.dumps(told))
+    print(json.dumps(told), file=sys.stderr)
 
 
 main()
