@@ -64,8 +64,8 @@ def register(verbs: Any) -> None:
     parser.add_argument(
         HUNT,
         metavar="[=fence]",
-        help="catch heap damage in the act: some blocks are put between guards, at a cost of 1%% or so; =all: every "
-        "block, slowly; =tensors: every tensor; =malloc: glibc's own checks; several with commas",
+        help="catch heap damage in the act: some blocks are put between guards; =all: every block, "
+        "slowly; =tensors: every tensor; =malloc: glibc's own checks; several with commas",
     )
     parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
     parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")

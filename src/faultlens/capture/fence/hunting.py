@@ -12,8 +12,8 @@ from faultlens.capture import fence
 from faultlens.environment.procfs import read_text
 from faultlens.errors import FaultlensError
 
-# One of so many allocations is looked at more closely, and of these so many a second are fenced, of either kind: 70 µs
-# each, unwinding most of it, so that the whole stays within 1% of one core however much a program allocates.
+# One of so many allocations is looked at more closely, and of these so many a second are fenced, of either kind: the
+# cost of a fenced block is mostly unwinding, and must not grow with how much a program allocates.
 EVERY, ALIGNED_EVERY = 256, 16
 PER_SECOND, AT_ONCE = 50, 1000
 SELDOM = 65536  # of the others, where every tensor is fenced
