@@ -1,6 +1,6 @@
 """How many planted mistakes does `faultlens op` find, and how often does it accuse a correct op?
 
-    python benchmarks/op_lab.py KEPT [--ops FOLDER] [--verbs check,test,sanitize] [--again check] [NAME …]
+    python benchmarks/op_lab.py KEPT [NAME …] [--ops FOLDER] [--verbs test,sanitize] [--sources bug.cc] [--again test]
 
 FOLDER holds ops with a mistake and their corrected twins (NAME/bug.cc, fixed.cc, about.json), and ops that were correct
 from the start (NAME/op.cc). What was found about each is kept in KEPT/NAME.json; what is there, and is of the same
@@ -28,7 +28,7 @@ from faultlens.oplab.building import build, target_of
 OPS = HERE.parent / "tests" / "oplab" / "ops"
 KEPT = HERE / "op_lab"  # measured in several sittings: remove it to begin anew
 VERBS = ("check", "test", "sanitize")
-BUG, TWIN, REAL = "bug.cc", "fixed.cc", "op.cc"
+SOURCES = BUG, TWIN, REAL = "bug.cc", "fixed.cc", "op.cc"
 TOLERANCE = 2  # lines
 SECONDS = 30  # of `op test`
 RUNGS = ("--asan", "--ubsan", "--outputs", "--tsan", "--time-limit", "300")
@@ -69,7 +69,7 @@ class Subject:
 
     @property
     def sources(self) -> list[Path]:
-        return [path for name in (BUG, TWIN, REAL) if (path := self.folder / name).exists()]
+        return [path for name in SOURCES if (path := self.folder / name).exists()]
 
     @property
     def is_pair(self) -> bool:
@@ -90,7 +90,7 @@ def subjects(folder: Path, names: Iterable[str] = ()) -> list[Subject]:
 def run(bench: Bench) -> Table:
     chosen = subjects(OPS)[: 3 if bench.quick else None]
     measuring = Measuring(bench.python, bench.folder / "op_lab" if bench.quick else KEPT, bench.folder)
-    return table(chosen, measuring.all(chosen, VERBS))
+    return table(chosen, measuring.all(chosen))
 
 
 class Measuring:
@@ -101,13 +101,19 @@ class Measuring:
         self._target = target_of(python)
         kept.mkdir(parents=True, exist_ok=True)
 
-    def all(self, chosen: Sequence[Subject], verbs: Sequence[str], again: Sequence[str] = ()) -> dict[str, Result]:
+    def all(
+        self,
+        chosen: Sequence[Subject],
+        verbs: Sequence[str] = VERBS,
+        sources: Sequence[str] = SOURCES,
+        again: Sequence[str] = (),
+    ) -> dict[str, Result]:
         """By name of the op, then by "bug.cc check"."""
         results = {}
         for subject in chosen:
             path = self._kept / f"{subject.name}.json"
             known: Result = json.loads(path.read_text()) if path.exists() else {}
-            for source in subject.sources:
+            for source in (each for each in subject.sources if each.name in sources):
                 stamp = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
                 for verb in verbs:
                     key = f"{source.name} {verb}"
@@ -242,15 +248,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops")
     parser.add_argument("--ops", type=Path, default=OPS, metavar="FOLDER")
     parser.add_argument("--verbs", default=",".join(VERBS), metavar="LIST")
+    parser.add_argument("--sources", default=",".join(SOURCES), metavar="LIST")
     parser.add_argument("--again", default="", metavar="LIST", help="verbs whose kept results are not used")
     parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")
     parser.add_argument("--built", type=Path, metavar="FOLDER", help="where built libraries are kept")
     arguments = parser.parse_args()
     built = (arguments.built or arguments.kept / "built").absolute()
     built.mkdir(parents=True, exist_ok=True)
-    chosen = subjects(arguments.ops, arguments.names)
+    chosen = subjects(arguments.ops.absolute(), arguments.names)
     measuring = Measuring(str(Path(arguments.python).absolute()), arguments.kept, built)
-    made = table(chosen, measuring.all(chosen, arguments.verbs.split(","), arguments.again.split(",")))
+    wanted = (wish.split(",") for wish in (arguments.verbs, arguments.sources, arguments.again))
+    made = table(chosen, measuring.all(chosen, *wanted))
     for row in [made.header, *made.rows]:
         print(" | ".join(row))
 

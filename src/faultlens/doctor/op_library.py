@@ -100,10 +100,14 @@ def interface_of(tensorflow: TensorFlow) -> Interface:
 def build_words(sources: Sequence[str], library: str, interface: Interface) -> list[str]:
     """Arguments of the compiler, as `tf.sysconfig.get_compile_flags()` and `get_link_flags()` give them: the same for
     2.12 to 2.21, but for the ABI."""
-    folder = interface.folder
-    words = ["-shared", "-fPIC", "-O2", *sources, "-o", library, f"-I{folder / 'include'}"]
-    words += [f"-D_GLIBCXX_USE_CXX11_ABI={1 if interface.cxx11 is None else interface.cxx11}", "--std=c++17"]
-    return words + ["-DEIGEN_MAX_ALIGN_BYTES=64", f"-L{folder}", f"-l:{FRAMEWORK}"]
+    words = ["-shared", "-fPIC", "-O2", *sources, "-o", library, *include_words(interface), "--std=c++17"]
+    return words + [f"-L{interface.folder}", f"-l:{FRAMEWORK}"]
+
+
+def include_words(interface: Interface) -> list[str]:
+    """What every compiler has to know, nvcc too."""
+    abi = 1 if interface.cxx11 is None else interface.cxx11
+    return [f"-I{interface.folder / 'include'}", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-DEIGEN_MAX_ALIGN_BYTES=64"]
 
 
 class Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -14,8 +15,10 @@ from faultlens.environment.elf import ElfError
 from faultlens.errors import FaultlensError
 
 SECONDS = 600.0
+_ERROR = re.compile(r"\berror: |undefined (reference|symbol)|cannot find|multiple definition")
 _SAID = 4000  # characters of the compiler's complaints that are shown
-SOURCES = (".cc", ".cpp", ".cxx", ".c", ".cu")
+CUDA = ".cu"
+SOURCES = (".cc", ".cpp", ".cxx", ".c", CUDA)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,6 @@ def build(
         raise FaultlensError(f"{compiler} did not end within {SECONDS:.0f} s.", "Build it yourself.") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        errors = [line for line in lines if "error" in line]  # warnings may come by the hundred
+        errors = [line for line in lines if _ERROR.search(line)]  # warnings may come by the hundred
         said = "\n".join(errors or lines)[:_SAID] or f"exit status {done.returncode}"
         raise FaultlensError(f"{', '.join(map(str, sources))} cannot be built: {said}", "Mend the source first.")

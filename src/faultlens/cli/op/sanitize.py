@@ -20,6 +20,7 @@ that damage memory, race, leak or leave outputs unwritten. TensorFlow stays as i
   faultlens op sanitize my_op.cc --tsan -- python train.py   data races
   faultlens op sanitize libmy_op.so -- python train.py       with the source if it is found, else checks of the heap
   faultlens op sanitize my_op.cc                             no program: the ops are called with inputs of ours
+  faultlens op sanitize kernels.cu -- python train.py        NVIDIA's compute-sanitizer, on a machine with a GPU
 """
 # The ladder, from the cheapest rung to the dearest; spelled out here so that the help needs no heavy modules.
 RUNGS = {
@@ -31,6 +32,10 @@ RUNGS = {
     "outputs": "elements of outputs that the op never writes",
     "tsan": "ThreadSanitizer: data races",
     "valgrind": "valgrind's memcheck: minutes; the last resort",
+    "memcheck": "CUDA kernels: memory out of bounds, misaligned, leaked; calls of CUDA that fail",
+    "racecheck": "CUDA kernels: threads that race for shared memory",
+    "initcheck": "CUDA kernels: GPU memory that is read before it was written",
+    "synccheck": "CUDA kernels: barriers that not all threads reach",
 }
 
 

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from faultlens.doctor.op_library import include_words
 from faultlens.errors import FaultlensError
 from faultlens.home import home
-from faultlens.oplab.building import SECONDS, Target, build
+from faultlens.oplab.building import CUDA, SECONDS, Target, build
+from faultlens.oplab.sanitizing import tools
 
 NATIVE = Path(__file__).parent / "native"
 _SAID = 4000
@@ -25,6 +27,7 @@ FLAGS = {
     "ubsan": ("-fsanitize=undefined", f"-fno-sanitize={_NOT_CHECKED}"),
     "tsan": ("-fsanitize=thread",),
 }
+_FOR_NVCC = ("-I", "-D", "-U", "-std", "--std", "-l", "-L", "-isystem", "-arch", "-gencode", "--")
 _LOCK = re.compile(r"Mutex|5mutex|nsync_mu", re.A)
 _COMPUTE = re.compile(r"^_ZN(\w+?)(?:7Compute|12ComputeAsync)EP")
 _WAIT = re.compile(
@@ -46,6 +49,14 @@ class Recipe:
     def compiler(self) -> str:
         return "gcc" if all(source.suffix == ".c" for source in self.sources) else "g++"
 
+    @property
+    def host(self) -> tuple[Path, ...]:
+        return tuple(source for source in self.sources if source.suffix != CUDA)
+
+    @property
+    def cuda(self) -> tuple[Path, ...]:
+        return tuple(source for source in self.sources if source.suffix == CUDA)
+
 
 def is_op(sources: Sequence[Path]) -> bool:
     return any(b"tensorflow/" in source.read_bytes() for source in sources)
@@ -53,13 +64,14 @@ def is_op(sources: Sequence[Path]) -> bool:
 
 def build_checked(recipe: Recipe, library: Path, flags: Sequence[str]) -> None:
     """Raises FaultlensError with what the compiler said."""
-    _compile(recipe, recipe.sources, library, (*DEBUG, *flags))
+    objects, libraries = _kernels(recipe, library.parent)
+    _compile(recipe, (*recipe.host, *objects), library, (*DEBUG, *flags, *libraries))
 
 
 def build_for_races(recipe: Recipe, library: Path) -> None:
     """With what the sanitizer cannot see of TensorFlow: see native/happens_before.c."""
-    objects = []
-    for number, source in enumerate(recipe.sources):
+    objects, libraries = _kernels(recipe, library.parent)
+    for number, source in enumerate(recipe.host):
         objects.append(library.with_name(f"{library.stem}.{number}.o"))
         _compile(recipe, (source,), objects[-1], (*DEBUG, *FLAGS["tsan"], "-c"))
     words, wrapped = synchronisation(_undefined(objects))
@@ -67,7 +79,28 @@ def build_for_races(recipe: Recipe, library: Path) -> None:
     order.write_text((NATIVE / "happens_before.c").read_text() + words)
     _run(["gcc", "-O2", "-fPIC", "-c", str(order), "-o", str(order.with_suffix(".o"))], order)
     wraps = [f"-Wl,--wrap={name}" for name in wrapped]
-    _compile(recipe, (*objects, order.with_suffix(".o")), library, (*FLAGS["tsan"], *wraps))
+    _compile(recipe, (*objects, order.with_suffix(".o")), library, (*FLAGS["tsan"], *wraps, *libraries))
+
+
+def _kernels(recipe: Recipe, folder: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """Sources of CUDA as objects that know their lines, and what they are linked with."""
+    if not recipe.cuda:
+        return [], ()
+    if (nvcc := tools.nvcc()) is None:
+        raise FaultlensError(
+            f"There is no nvcc here to build {recipe.cuda[0]}.", "It comes with NVIDIA's CUDA toolkit."
+        )
+    words = [str(nvcc), "-c", "-O1", "-lineinfo", "-std=c++17", "-arch=native", "--expt-relaxed-constexpr"]
+    words += [f"-Xcompiler={flag}" for flag in ("-fPIC", *DEBUG)]
+    if recipe.target:
+        words += [*include_words(recipe.target.interface), "-DGOOGLE_CUDA=1"]
+    words += [flag if flag.startswith(_FOR_NVCC) else f"-Xcompiler={flag}" for flag in recipe.flags]
+    objects = []
+    for number, source in enumerate(recipe.cuda):
+        objects.append(folder / f"kernels.{number}.o")
+        _run([*words, str(source), "-o", str(objects[-1])], source)
+    folders = (f"-L{tools.cuda_home(nvcc) / name}" for name in ("lib64", "lib", "targets/x86_64-linux/lib"))
+    return objects, (*folders, "-lcudart_static", "-lstdc++", "-lrt", "-ldl", "-lpthread")
 
 
 def synchronisation(names: Sequence[str]) -> tuple[str, list[str]]:

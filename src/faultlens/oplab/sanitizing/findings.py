@@ -14,13 +14,16 @@ from faultlens.oplab.sanitizing.reports import Frame, Reported
 from faultlens.oplab.sanitizing.rules import RULES
 
 _FOREIGN = re.compile(r"/(site|dist)-packages/|/include/(c\+\+|tensorflow|absl|Eigen|unsupported)/|^/usr/(include|lib)")
+_INNERMOST = ("gpu-uninitialised", "gpu-data-race", "gpu-leak", "gpu-call-failed")
+_NO_LINES = "For the line, name its .cu source, too, or build the library with nvcc -lineinfo."
 _KERNEL = re.compile(r"(?:^|\s|::)(\w+)(?:<[^()]*>)?::Compute(?:Async)?\(")
 
 
 class Op:
     """Whose lines count: those of its sources, and of headers beside them."""
 
-    def __init__(self, sources: Sequence[Path]) -> None:
+    def __init__(self, sources: Sequence[Path], library: Path | None = None) -> None:
+        self.library = library.name if library else ""
         self.sources = {str(source.resolve()) for source in sources}
         self.folders = tuple({str(source.resolve().parent) + "/" for source in sources})
 
@@ -32,20 +35,28 @@ class Op:
             return True
         return (not self.folders or path.startswith(self.folders)) and not _FOREIGN.search(path)
 
+    def is_in_library(self, frame: Frame) -> bool:
+        """Frames of a GPU know no library."""
+        return not frame.module or Path(frame.module).name == self.library
+
+    def has_part(self, reported: Reported) -> bool:
+        """Whether its library is on the stack, in code without line numbers."""
+        stacks = (reported.frames, *(other.frames for other in reported.others))
+        return any(frame.module and self.is_in_library(frame) for stack in stacks for frame in stack)
+
 
 def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFinding | None:
     """None: no line of the op has to do with it."""
     stacks = [reported.frames, *(other.frames for other in reported.others)]
     own = [frame for stack in stacks for frame in stack if op.owns(frame)]
     place = _again(own) if reported.rule == "stack-exhausted" else next(iter(own), None)
-    if place is None or not _is_believed(reported, op):
+    if (place is None and not op.has_part(reported)) or not _is_believed(reported, op):
         return None
     rule = RULES[reported.rule]
-    span = span_of(place)
     related = []
     for other in reported.others:
         beside = next((frame for frame in other.frames if op.owns(frame)), None)
-        if beside and (beside.file, beside.line) != (place.file, place.line):
+        if beside and place and (beside.file, beside.line) != (place.file, place.line):
             related.append(Related(other.says, span_of(beside)))
     weak = reported.weak or (reported.rule == "undefined-behaviour" and not op.owns(reported.frames[0]))
     return OpFinding(
@@ -53,11 +64,11 @@ def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFi
         rule=reported.rule,
         severity="warning" if weak else rule.severity,
         title=reported.words,
-        span=span,
+        span=span_of(place) if place else None,
         op=reported.op or _kernel([*reported.frames, *(frame for other in reported.others for frame in other.frames)]),
         related=tuple(related),
         evidence=tuple(Evidence(fact, reported.tool) for fact in reported.facts),
-        fixes=(Fix(rule.fix),) if rule.fix else (),
+        fixes=tuple(Fix(text) for text in (rule.fix, "" if place else _NO_LINES) if text),
         called_from=called_from,
     )
 
@@ -71,7 +82,11 @@ def _again(own: Sequence[Frame]) -> Frame | None:
 
 def _is_believed(reported: Reported, op: Op) -> bool:
     """Two threads race where both run the same part of the op: what one part hands over to another (a kernel to its
-    shards) is ordered by TensorFlow, unseen."""
+    shards) is ordered by TensorFlow, unseen. CUDA's own templates read ahead on purpose, and pools keep what others
+    asked for: there the innermost line has to be the op's."""
+    if reported.rule in _INNERMOST:
+        first = reported.frames[0] if reported.frames else None
+        return first is not None and (op.owns(first) or (not first.file and op.is_in_library(first)))
     if reported.rule != "data-race":
         return True
     entries = {_entry(stack, op) for stack in (reported.frames, reported.others[0].frames)}
@@ -101,9 +116,13 @@ def without_doubles(findings: Iterable[OpFinding]) -> tuple[OpFinding, ...]:
         where = (each.span.path, each.span.line) if each.span else (each.title, 0)
         kept.setdefault((each.rule, *where), each)
     exact = {key[1:] for key in kept if key[0] not in ("undefined-behaviour", "died")}
+    if any(each.span for each in kept.values()):  # another rung's death, which has no line, says nothing more
+        kept = {key: each for key, each in kept.items() if key[0] != "died" or each.span}
     return tuple(each for key, each in kept.items() if key[0] != "undefined-behaviour" or key[1:] not in exact)
 
 
 def line_for(reported: Reported, noted: Sequence[Noted]) -> Location | None:
+    if reported.called_from:
+        return reported.called_from
     own = [note for note in noted if note.kind == reported.noted]
     return own[reported.order].location if reported.noted and reported.order < len(own) else None

@@ -59,7 +59,7 @@ class _Ladder:
         self.subject = subject
         self.wishes = wishes
         self.began = time.monotonic()
-        self.is_op = builds.is_op(subject.sources) if subject.sources else True
+        self.is_op = builds.is_op(subject.sources) if subject.sources else subject.registers_ops
         if not command and not self.is_op:
             raise FaultlensError("There is no program to run.", "Add what calls it: -- python script.py")
         self.command = launch.resolve_command(command) if command else []
@@ -72,9 +72,12 @@ class _Ladder:
         self.skipped: list[str] = []
 
     def climb(self, rungs: tuple[str, ...]) -> OpReport:
-        chosen = rungs or (passes.WITH_SOURCE if self.recipe else passes.WITHOUT_SOURCE)
+        fitting = [name for name in rungs or self._usual() if self._fits(name)]
+        if not fitting:
+            kind = "CUDA kernels" if RUNGS[rungs[0]].needs_cuda else "TensorFlow ops"
+            raise FaultlensError(f"--{rungs[0]} looks at {kind}, and {self.subject.name} has none.", "Try without it.")
         self.tools: dict[Tool, Path] = {}
-        possible = [name for name in chosen if self._can(name)]
+        possible = [name for name in fitting if self._can(name)]
         if not possible:
             raise FaultlensError(self.skipped[0], "" if len(self.skipped) == 1 else " ".join(self.skipped[1:]))
         with tempfile.TemporaryDirectory(prefix="faultlens-sanitize-") as folder:
@@ -93,12 +96,20 @@ class _Ladder:
 
     # ------------------------------------------------------------------------------------- what can be done
 
+    def _usual(self) -> tuple[str, ...]:
+        if self.subject.has_cuda:
+            return passes.WITH_CUDA
+        return passes.WITH_SOURCE if self.recipe else passes.WITHOUT_SOURCE
+
+    def _fits(self, name: str) -> bool:
+        return (self.is_op or not RUNGS[name].needs_tensorflow) and (
+            self.subject.has_cuda or not RUNGS[name].needs_cuda
+        )
+
     def _can(self, name: str) -> bool:
         rung = RUNGS[name]
         if rung.needs_source and self.recipe is None:
             self.skipped.append(f"--{name} needs the source of {self.subject.library}: name it, too.")
-            return False
-        if rung.needs_tensorflow and not self.is_op:
             return False
         return all(self._has(tool, name) for tool in rung.tools)
 
@@ -110,8 +121,8 @@ class _Ladder:
         if command and self.wishes.consent(f"{tool.name} is missing; install it with {shlex.join(command)}?"):
             path = tools.install(tool, command)
         if path is None:
-            how = f" Install it with: {shlex.join(command)}" if command else ""
-            self.skipped.append(f"--{name} needs {tool.name}, which is missing.{how}")
+            how = f"Install it with: {shlex.join(command)}" if command else tool.elsewhere
+            self.skipped.append(f"--{name} needs {tool.name}, which is missing. {how}".strip())
             return False
         self.tools[tool] = path
         return True
@@ -122,8 +133,7 @@ class _Ladder:
         folder.mkdir()
         label, log = " + ".join(names), folder / "log"
         began = time.monotonic()
-        # Cheap rungs run the program's own library, if it was named; else a plain build, for its lines.
-        built = self._build(names, folder) if RUNGS[names[0]].needs_source or not self.subject.library else None
+        built = self._build(names, folder) if self._is_built(names[0]) else None
         built_in = time.monotonic() - began
         loaded = built or self.subject.library
         guest = self._guest(names, folder, log, built) if built or "outputs" in names else {}
@@ -149,6 +159,13 @@ class _Ladder:
         self.findings += found if self.command else [replace(finding, called_from=None) for finding in found]
         how = f", built in {duration(built_in)}" if built else ""
         self.done.append(f"{label}: {reading.ending_of(ended.crash)} after {duration(took)}{how}")
+
+    def _is_built(self, name: str) -> bool:
+        """Cheap rungs run the program's own library, if it was named; else a plain build, for its lines. Lines of
+        kernels are seldom in the program's own."""
+        if RUNGS[name].needs_cuda and self.subject.library:
+            return bool(self.recipe and self.recipe.cuda) and tools.nvcc() is not None
+        return RUNGS[name].needs_source or not self.subject.library
 
     def _build(self, names: tuple[str, ...], folder: Path) -> Path | None:
         if self.recipe is None:

@@ -18,8 +18,12 @@ class Rung(NamedTuple):
     needs_source: bool = False
     together: str = ""  # rungs of the same name take one run
     needs_tensorflow: bool = False
+    needs_cuda: bool = False
 
 
+# Tools of compute-sanitizer, with what they are told beyond the default.
+# Allocations lie side by side; the padding keeps them apart.
+_OF_CUDA = {"memcheck": ("--leak-check=full", "--padding=1024"), "racecheck": (), "initcheck": (), "synccheck": ()}
 RUNGS = {
     "malloc": Rung("checks of the C library's allocator", (tools.MALLOC_DEBUG,)),
     "fence": Rung("some blocks are put between guards, as by `faultlens run --hunt`"),
@@ -29,9 +33,11 @@ RUNGS = {
     "outputs": Rung("elements of outputs that the op never writes", (tools.COMPILER,), False, "checked", True),
     "tsan": Rung("ThreadSanitizer: data races", (tools.COMPILER, tools.TSAN), True),
     "valgrind": Rung("valgrind, the last resort: minutes", (tools.COMPILER, tools.VALGRIND)),
+    **{name: Rung(f"compute-sanitizer's {name}", (tools.COMPUTE_SANITIZER,), needs_cuda=True) for name in _OF_CUDA},
 }
 WITH_SOURCE = ("asan", "ubsan", "outputs")
 WITHOUT_SOURCE = ("malloc", "fence")
+WITH_CUDA = ("memcheck",)
 OURS = "LD_PRELOAD"
 ENDED_BY_IT = 86  # the exit code of a program that a sanitizer ends, or that leaks
 _ASAN = {
@@ -49,6 +55,7 @@ _ASAN = {
     "handle_sigfpe": 2,
     "handle_sigill": 2,
     "handle_abort": 2,
+    "protect_shadow_gap": 0,  # CUDA maps memory there
     "exitcode": ENDED_BY_IT,
 }
 _TSAN = {
@@ -69,8 +76,12 @@ _VALGRIND = (
 )  # fmt: skip
 # In the interpreter's own pools nobody looks for pointers: what only Python objects hold would count as lost.
 _PLAIN_PYTHON = {"PYTHONMALLOC": "malloc"}
+_COMPUTE_SANITIZER = ("--strip-paths=no", "--print-limit=1000", "--check-exit-code=no")
+
 # Its pool keeps what is freed, and hands it out again unseen.
 _WITHOUT_POOL = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+# So do those of GPU memory: one allocation holds many tensors, and nobody sees one reach into the next.
+_WITHOUT_GPU_POOL = {"TF_GPU_ALLOCATOR": "cuda_malloc_async", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,9 @@ def setting(names: Sequence[str], found: Mapping[Tool, Path], log: Path) -> Sett
         case "valgrind":
             before = (str(found[tools.VALGRIND]), *_VALGRIND, f"--xml-file={log}/valgrind.%p")
             return Setting(variables=_PLAIN_PYTHON, before=before)
+        case name if name in _OF_CUDA:
+            words = (*_COMPUTE_SANITIZER, f"--tool={name}", *_OF_CUDA[name], f"--log-file={log}/computesan.%p")
+            return Setting(variables=_WITHOUT_GPU_POOL, before=(str(found[tools.COMPUTE_SANITIZER]), *words))
         case "tsan":
             return Setting((found[tools.TSAN],), {"TSAN_OPTIONS": _options(_TSAN, f"{log}/tsan")})
     libraries = [found[tools.ASAN]] if "asan" in names else []

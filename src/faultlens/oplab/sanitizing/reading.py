@@ -14,17 +14,34 @@ from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, Span
 from faultlens.oplab.sanitizing.debug_lines import lines_at, with_lines
 from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, span_of
-from faultlens.oplab.sanitizing.parsers import asan, gwp_asan, outputs, python_lines, tsan, ubsan, valgrind
+from faultlens.oplab.sanitizing.parsers import (
+    asan,
+    compute_sanitizer,
+    gwp_asan,
+    outputs,
+    python_lines,
+    tsan,
+    ubsan,
+    valgrind,
+)
 from faultlens.oplab.sanitizing.passes import ENDED_BY_IT
 from faultlens.oplab.sanitizing.reports import Frame
 from faultlens.oplab.sanitizing.rules import RULES
 from faultlens.oplab.sanitizing.running import Run
 
 # One line for each tool whose reports come in files of their own.
-PARSERS = {"asan": asan.parse, "ubsan": ubsan.parse, "tsan": tsan.parse, "valgrind": valgrind.parse}
+PARSERS = {
+    "asan": asan.parse,
+    "ubsan": ubsan.parse,
+    "tsan": tsan.parse,
+    "valgrind": valgrind.parse,
+    "computesan": compute_sanitizer.parse,
+}
 _FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 _UNABLE = re.compile(
-    r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$", re.M
+    r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$"
+    r"|(?<=^========= Error: )(?:Device not supported|No attachable process|Target application terminated).*$",
+    re.M,
 )
 _PID = re.compile(r"\d+")
 _MAY_FOLLOW = ("wild-access", "died", "stack-exhausted")
@@ -32,7 +49,7 @@ _HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
 
 
 def findings_of(run: Run, sources: Sequence[Path], library: Path | None) -> list[OpFinding]:
-    op = Op(sources)
+    op = Op(sources, library)
     found = [each for pid in _processes(run) for each in _of_process(run, pid, op, library)]
     return [*found, *_of_death(run.crash, op, bool(found))]
 

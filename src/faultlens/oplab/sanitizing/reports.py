@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from faultlens.diagnosis import Location
+
 
 class Frame(NamedTuple):
     function: str
@@ -34,6 +36,7 @@ class Reported:
     order: int = 0
     op: str = ""
     weak: bool = False  # worth a warning, no more
+    called_from: Location | None = None  # the line of Python, where the tool tells it itself
 
     @property
     def damages(self) -> bool:

@@ -128,4 +128,56 @@ RULES = {
         "Check sizes and ranges before the call.",
         "A function of the C library got a negative size, or ranges that overlap.",
     ),
+    "gpu-out-of-bounds": Rule(
+        "OP421",
+        "error",
+        "Compare the index with the number of elements first: a grid has more threads than there are elements.",
+        "A kernel read or wrote GPU memory outside of every allocation it may use. Without the checker it reads or "
+        'destroys what lies there, or a later call fails with "an illegal memory access was encountered".',
+    ),
+    "gpu-wild-access": Rule(
+        "OP428",
+        "error",
+        "Check the pointer, and indices that come from data, before they are used.",
+        "A kernel used an address far from every allocation: memory that was freed, a pointer that was never set, or "
+        "an index that nobody had checked.",
+    ),
+    "gpu-misaligned": Rule(
+        "OP422",
+        "error",
+        "Use wide types (float4, double2) only where the address is a multiple of their size.",
+        "A kernel read or wrote several bytes at an address that is not a multiple of their number. The kernel ends "
+        'with "misaligned address", and so does every call after it.',
+    ),
+    "gpu-data-race": Rule(
+        "OP423",
+        "error",
+        "Put __syncthreads() between them, for all threads of the block; or use atomics.",
+        "Threads of a block used the same shared memory, one of them wrote, and no barrier stood between.",
+    ),
+    "gpu-uninitialised": Rule(
+        "OP424",
+        "error",
+        "Write it first, or cudaMemsetAsync the whole block.",
+        "GPU memory was used that nobody had written: results depend on what was there before.",
+    ),
+    "gpu-barrier": Rule(
+        "OP425",
+        "error",
+        "Take __syncthreads() out of the branch: all threads of the block have to reach it.",
+        "Some threads of a block waited at a barrier that others never reach: the kernel hangs, or goes on too early.",
+    ),
+    "gpu-leak": Rule(
+        "OP426",
+        "warning",
+        "Use allocate_temp, or cudaFree it on every path.",
+        "GPU memory that the op got from CUDA itself was not freed when the program ended.",
+    ),
+    "gpu-call-failed": Rule(
+        "OP427",
+        "error",
+        "Look at the arguments (blocks, threads, shared memory, pointers), and check what the call returns.",
+        "A call of CUDA by the op failed. A kernel whose launch fails never runs, and nobody notices unless the result "
+        "is checked. Memory that ran out is a warning: the op may handle it.",
+    ),
 }

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from faultlens.doctor.op_library import read_op
+from faultlens.environment.elf import ElfError
 from faultlens.errors import FaultlensError
-from faultlens.oplab.building import SOURCES
+from faultlens.oplab.building import CUDA, SOURCES
 
 _UNIT = re.compile(r"DW_AT_(name|comp_dir)\s+:(?: \(.*?\):)? (.*)$")
+_FATBIN = b".nv_fatbin"  # the section in which kernels are kept
 _PREFIXES, _SUFFIXES = ("lib", "_"), ("_op", "_ops")
 
 
@@ -19,6 +22,24 @@ _PREFIXES, _SUFFIXES = ("lib", "_"), ("_op", "_ops")
 class Subject:
     sources: tuple[Path, ...]  # empty: not known
     library: Path | None  # that the program loads; None: known by what it contains
+
+    @property
+    def has_cuda(self) -> bool:
+        """Whether there are kernels for a GPU in it."""
+        if any(source.suffix == CUDA for source in self.sources):
+            return True
+        return self.library is not None and _FATBIN in self.library.read_bytes()
+
+    @property
+    def registers_ops(self) -> bool:
+        if self.library is None:
+            return False
+        try:
+            return read_op(self.library).registers_ops
+        except (OSError, ElfError) as error:
+            raise FaultlensError(
+                f"{self.library} cannot be read: {error}.", "Name a library of this machine."
+            ) from error
 
     @property
     def name(self) -> str:
@@ -40,8 +61,6 @@ def subject_of(paths: Sequence[Path]) -> Subject:
     library = libraries[0] if libraries else None
     if library and not sources:
         sources = sources_of(library)
-    if cuda := next((source for source in sources if source.suffix == ".cu"), None):
-        raise FaultlensError(f"{cuda} is CUDA, which is not built here.", "Name the library and its .cc files.")
     return Subject(sources, library)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -24,8 +25,9 @@ _MALLOC_DEBUG = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64",
 class Tool(NamedTuple):
     name: str
     find: Callable[[], Path | None]
-    apt: str  # a package, or a pattern of which the newest is taken
+    apt: str  # a package, or a pattern of which the newest is taken; empty: the distribution has none
     dnf: str
+    elsewhere: str = ""  # where it comes from instead
 
 
 def runtime(name: str) -> Path | None:
@@ -51,6 +53,24 @@ def _program(name: str) -> Path | None:
     return Path(found) if (found := shutil.which(name)) else None
 
 
+def _of_cuda(name: str) -> Path | None:
+    """A program of CUDA's, which is often not on the PATH."""
+    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda")
+    named = (Path(home) / folder / name for home in homes if home for folder in ("bin", "compute-sanitizer"))
+    return _program(name) or next((path for path in named if path.is_file()), None)
+
+
+def nvcc() -> Path | None:
+    return _of_cuda("nvcc")
+
+
+def cuda_home(compiler: Path) -> Path:
+    """As the compiler itself sees it: what is on the PATH may be a script."""
+    asked = subprocess.run([str(compiler), "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True, text=True)
+    found = re.search(r"^#\$ TOP=(.+)$", asked.stderr, re.M)
+    return Path(found[1]).resolve() if found else compiler.resolve().parent.parent
+
+
 COMPILER = Tool("g++", lambda: _program("g++"), "g++", "gcc-c++")
 ASAN = Tool("AddressSanitizer's library", lambda: runtime("libasan.so"), "g++", "libasan")
 UBSAN = Tool("UndefinedBehaviorSanitizer's library", lambda: runtime("libubsan.so"), "g++", "libubsan")
@@ -58,14 +78,17 @@ STDCXX = Tool("libstdc++", lambda: runtime("libstdc++.so.6"), "g++", "libstdc++"
 TSAN = Tool("ThreadSanitizer's library", lambda: runtime("libtsan.so"), "g++", "libtsan")
 SCUDO = Tool("the allocator with GWP-ASan", _scudo, r"^libclang-rt-[0-9]+-dev$", "compiler-rt")
 MALLOC_DEBUG = Tool("libc_malloc_debug.so.0", _malloc_debug, "libc6", "glibc")
+COMPUTE_SANITIZER = Tool(
+    "compute-sanitizer", lambda: _of_cuda("compute-sanitizer"), "", "", "It comes with NVIDIA's CUDA toolkit."
+)
 VALGRIND = Tool("valgrind", lambda: _program("valgrind"), "valgrind", "valgrind")
 
 
 def install_command(tool: Tool) -> list[str] | None:
     """What installs it here, if the distribution is known."""
-    if shutil.which("apt-get"):
+    if shutil.which("apt-get") and tool.apt:
         return ["apt-get", "install", "-y", _package(tool.apt)]
-    if shutil.which("dnf"):
+    if shutil.which("dnf") and tool.dnf:
         return ["dnf", "install", "-y", tool.dnf]
     return None
 

@@ -40,13 +40,14 @@ def parse(text: str) -> list[Noted]:
 def _line(threads: dict[str, list[Location]], reporter: str) -> Location | None:
     """Of the thread that reports; a worker of TensorFlow's has no Python, but whoever waits for it has."""
     if own := threads.get(_plain(reporter)):
-        return _own(own)
+        return line_of_program(own)
     waiting = [frames for frames in threads.values() if any(_EXECUTES.search(frame.file) for frame in frames[:8])]
-    lines = {line for frames in waiting if (line := _own(frames))}
+    lines = {line for frames in waiting if (line := line_of_program(frames))}
     return lines.pop() if len(lines) == 1 else None
 
 
-def _own(frames: Iterable[Location]) -> Location | None:
+def line_of_program(frames: Iterable[Location]) -> Location | None:
+    """The innermost one that is neither of a package nor of the library."""
     return next((frame for frame in frames if not _NOT_THE_PROGRAM.search(frame.file)), None)
 
 
