@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+import training
+from measure import AGAIN, FAULTLENS, PLAIN, Bench, Table, column, median_text, percent, ratio, verdict
 
-from measure import (
-    AGAIN,
-    FAULTLENS,
-    PLAIN,
-    PROGRAMS,
-    Bench,
-    Table,
-    column,
-    interleave,
-    median_text,
-    numbers_of,
-    percent,
-    ratio,
-    verdict,
-)
-
-EPOCHS, CHUNKS, ROUNDS = 9, 9, 10
 LIMIT = 1.03
 HUNT, MALLOC = "--hunt", "--hunt=fence,malloc"
 WAYS = {
@@ -38,14 +22,11 @@ SHOWN = {
     "its CPU time": ("fit_cpu", "ms", 1e3, LIMIT),
     "an eager operation": ("eager", "µs", 1e6, LIMIT),
     "its CPU time ": ("eager_cpu", "µs", 1e6, LIMIT),
-    "the whole program": ("wall", "s", 1, None),
 }
 
 
 def run(bench: Bench) -> Table:
-    program = [bench.python, PROGRAMS / "training.py", str(bench.scaled(EPOCHS)), str(bench.scaled(CHUNKS))]
-    ways = {way: partial(numbers_of, [*prefix, *program]) for way, prefix in WAYS.items()}
-    results = interleave(bench.rounds(ROUNDS), ways)
+    results = training.measured(bench, WAYS)
     table = Table("Hunting", TEXT, ("", PLAIN, HUNT, MALLOC, "noise (plain against plain)", "target", HUNT))
     for what, (name, unit, scale, limit) in SHOWN.items():
         samples = table.data[name] = column(results, name)

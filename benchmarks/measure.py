@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -157,6 +158,69 @@ def side_by_side(bench: Bench, rounds: int, program: Command) -> dict[str, list[
     """The numbers of a program, run in all ways."""
     ways = {way: partial(numbers_of, [*prefix, *program]) for way, prefix in WAYS.items()}
     return interleave(bench.rounds(rounds), ways)
+
+
+def rounds_of_turns(rounds: int, ways: Mapping[str, Command], parts: int) -> dict[str, list[dict[str, float]]]:
+    """Several times anew: where a program's memory happens to lie counts, too."""
+    results = [in_turns(ways, parts) for _ in range(rounds)]
+    return {way: [each[way] for each in results] for way in ways}
+
+
+def in_turns(ways: Mapping[str, Command], parts: int) -> dict[str, dict[str, float]]:
+    """The numbers of a program that works in parts, run in all ways at once, a part of each in turn: what slows the
+    machine down for longer than a part slows all of them. For each way they are those of the plain run, times the
+    median of what each of its parts took against the plain part beside it."""
+    order = random.Random(0)
+    with contextlib.ExitStack() as stack:
+        running = {way: stack.enter_context(_InTurns(command)) for way, command in ways.items()}
+        for _ in range(parts):
+            for way in order.sample(list(running), len(running)):
+                running[way].work()
+        measured = {way: program.numbers() for way, program in running.items()}
+    plain = measured[PLAIN]
+    return {
+        way: {
+            name: statistics.median(plain[name])
+            * statistics.median(own / beside for own, beside in zip(values, plain[name], strict=True))
+            for name, values in numbers.items()
+        }
+        for way, numbers in measured.items()
+    }
+
+
+class _InTurns:
+    """A program that does one part for each line it gets, and says so; at its end it prints the numbers of all."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+
+    def __enter__(self) -> _InTurns:
+        self._said = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            self._command, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
+        )
+        return self
+
+    def work(self) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+        if not self._process.stdout.readline():
+            raise RuntimeError(f"{self._command}: {self._words()}")
+
+    def numbers(self) -> dict[str, list[float]]:
+        self._process.wait()
+        numbers: dict[str, list[float]] = json.loads(self._words().splitlines()[-1])
+        return numbers
+
+    def _words(self) -> str:
+        self._said.seek(0)
+        return self._said.read().decode(errors="replace")
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._said.close()
 
 
 # ---------------------------------------------------------------------------------------------- text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from functools import partial
 
+import training
 from measure import (
     AGAIN,
     FAULTLENS,
@@ -15,16 +15,14 @@ from measure import (
     Table,
     clean_environment,
     column,
-    interleave,
     median_text,
-    numbers_of,
     percent,
     ratio,
     verdict,
 )
 from supervisor import cpu_seconds
 
-EPOCHS, ROUNDS = 40, 10
+EPOCHS = 40
 WARM_S, OWN_S = 20, 60  # the start is not the watch
 LIMIT = 1.005
 WATCHED, STOPPING = "watched", "--stop-before-oom"
@@ -38,18 +36,15 @@ Steps of `model.fit` of a small CNN, as under [Training](#training): alone, belo
 
 
 def run(bench: Bench) -> Table:
-    program = [bench.python, PROGRAMS / "training.py"]
-    amount = [str(bench.scaled(EPOCHS)), "1"]
-    ways = {PLAIN: [], AGAIN: [], **WATCHES}
-    runs = {way: partial(numbers_of, [*prefix, *program, *amount]) for way, prefix in ways.items()}
-    results = interleave(bench.rounds(ROUNDS), runs)
+    results = training.measured(bench, {PLAIN: [], AGAIN: [], **WATCHES}, EPOCHS, 1)
     table = Table("The watch", TEXT.format(seconds=bench.scaled(OWN_S), warm=WARM_S), HEADER)
     for what, name in (("a step of Keras fit", "fit"), ("its CPU time", "fit_cpu")):
         samples = table.data[name] = column(results, name)
         costs = [ratio(samples, way) for way in WATCHES]
         row = [what, median_text(samples[PLAIN], "ms", 1e3), *map(percent, costs), percent(ratio(samples, AGAIN))]
         table.rows.append([*row, f"{LIMIT - 1:+.1%}", *(verdict(cost, LIMIT) for cost in costs)])
-    own = {way: _own_share(bench, [*prefix, *program, "100000", "1"]) for way, prefix in WATCHES.items()}
+    endless = [bench.python, PROGRAMS / "training.py", "100000", "1"]
+    own = {way: _own_share(bench, [*prefix, *endless]) for way, prefix in WATCHES.items()}
     table.data["own"] = own
     met = [verdict(share, LIMIT - 1) for share in own.values()]
     shares = [f"{share:.2%}" for share in own.values()]
@@ -61,7 +56,7 @@ def _own_share(bench: Bench, command: list[object]) -> float:
     seconds = bench.scaled(OWN_S)
     quiet = subprocess.DEVNULL
     with subprocess.Popen(
-        [str(word) for word in command], env=clean_environment(), stdout=quiet, stderr=quiet
+        [str(word) for word in command], env=clean_environment(), stdin=quiet, stdout=quiet, stderr=quiet
     ) as process:
         time.sleep(WARM_S)
         before, began = cpu_seconds(process.pid), time.perf_counter()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from faultlens.oplab.building import build, target_of
 from faultlens.oplab.torture import plans, wire
-from faultlens.oplab.torture.lab import Lab, Limits
+from faultlens.oplab.torture.lab import Lab, Setup
 
 FRESH = """\
 import tensorflow as tf
@@ -35,7 +35,7 @@ def cpu_seconds() -> float:
 def in_the_lab(library: Path, inputs: int) -> tuple[float, float, float]:
     """Seconds of its beginning, seconds for the inputs, and seconds of CPU for all."""
     before, start = cpu_seconds(), time.monotonic()
-    with Lab(library, sys.executable, Limits()) as lab:
+    with Lab(Setup(library, sys.executable)) as lab:
         op = lab.ops[0]
         outlines = list(islice(plans.first(op), 200))
         asks = [wire.asked(plans.call_of(op, plan), "eager") for plan in outlines]
@@ -48,7 +48,7 @@ def in_the_lab(library: Path, inputs: int) -> tuple[float, float, float]:
 
 def fresh(library: Path) -> tuple[float, float]:
     """Seconds, and seconds of CPU, of a Python that tries one input."""
-    with Lab(library, sys.executable, Limits()) as lab:
+    with Lab(Setup(library, sys.executable)) as lab:
         definition = lab.ops[0].definition
     arguments = ", ".join(f"{each.name}=tf.ones([4, 4])" for each in definition.inputs)
     script = FRESH.format(library=str(library), function=definition.function, arguments=arguments)

@@ -1,11 +1,11 @@
 """Keras fit of a small CNN, then a loop of small eager operations.
 
-Prints the seconds per step and per operation, by the clock and of CPU, to standard error. Each is the median of
-parts long enough (a tenth of a second and more) for whatever happens now and then to happen in all of them."""
+Prints the seconds per step and per operation, by the clock and of CPU, to standard error, for each of several parts.
+They are long enough (a tenth of a second and more) for whatever happens now and then to happen in all of them. A part
+begins when a line comes in, and ends with a line: so that several programs can take turns."""
 
 import json
 import os
-import statistics
 import sys
 import time
 
@@ -20,25 +20,35 @@ CHUNK, OPERATIONS = 7000, 3
 
 
 class Clock(tf.keras.callbacks.Callback):
-    """Notes the time and the CPU time, once at the beginning and at the end of each part."""
+    """Times the parts, each when it is its turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, count: int) -> None:
         super().__init__()
-        self.marks = [(time.perf_counter(), time.process_time())]
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.name, self.count = name, count
 
-    def mark(self) -> None:
-        self.marks.append((time.perf_counter(), time.process_time()))
+    def begin(self) -> None:
+        sys.stdin.readline()
+        self.started = time.perf_counter(), time.process_time()
+
+    def end(self) -> None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.wall.append((wall - self.started[0]) / self.count)
+        self.cpu.append((cpu - self.started[1]) / self.count)
+        print("done", flush=True)
+
+    def on_epoch_begin(self, *_: object, **__: object) -> None:
+        self.begin()
 
     def on_epoch_end(self, *_: object, **__: object) -> None:
-        self.mark()
+        self.end()
 
-    def medians(self, name: str, count: int) -> dict[str, float]:
-        parts = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(self.marks, self.marks[1:], strict=False)]
-        wall, cpu = zip(*parts, strict=True)
-        return {name: statistics.median(wall) / count, f"{name}_cpu": statistics.median(cpu) / count}
+    def parts(self) -> dict[str, list[float]]:
+        return {self.name: self.wall, f"{self.name}_cpu": self.cpu}
 
 
-def fit() -> dict[str, float]:
+def fit() -> dict[str, list[float]]:
     layers = tf.keras.layers
     model = tf.keras.Sequential(
         [
@@ -54,21 +64,22 @@ def fit() -> dict[str, float]:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(SAMPLES, 28, 28, 1)).astype("float32"), rng.integers(0, 10, SAMPLES)
     model.fit(x, y, batch_size=BATCH, epochs=1, verbose=0)  # traced and warm
-    clock = Clock()
+    clock = Clock("fit", SAMPLES // BATCH)
     model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, verbose=0, callbacks=[clock])
-    return clock.medians("fit", SAMPLES // BATCH)
+    return clock.parts()
 
 
-def eager() -> dict[str, float]:
+def eager() -> dict[str, list[float]]:
     a, b = tf.constant([[1.0, 2.0]]), tf.constant([[0.5, 0.5]])
     for _ in range(1000):
         a = tf.nn.relu(a * b + b)
-    clock = Clock()
+    clock = Clock("eager", CHUNK * OPERATIONS)
     for _ in range(CHUNKS):
+        clock.begin()
         for _ in range(CHUNK):
             a = tf.nn.relu(a * b + b)
-        clock.mark()
-    return clock.medians("eager", CHUNK * OPERATIONS)
+        clock.end()
+    return clock.parts()
 
 
 print(json.dumps(fit() | eager()), file=sys.stderr)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from faultlens.oplab.building import build, target_of
 from faultlens.oplab.torture import minimising, plans, wire
 from faultlens.oplab.torture.blame import is_to_blame
 from faultlens.oplab.torture.campaign import Campaign, Effort
-from faultlens.oplab.torture.lab import Lab, Limits, Outcome
+from faultlens.oplab.torture.lab import Lab, Limits, Modules, Outcome, Setup
 from faultlens.oplab.torture.minimising import Minimiser, proven
 from faultlens.oplab.torture.suspects import Suspect, suspects_of
 from faultlens.oplab.torture.verdicts import finding_of
@@ -32,7 +34,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(library: Path) -> Iterator[Lab]:
-    with Lab(library, sys.executable, LIMITS) as lab:
+    with Lab(Setup(library, sys.executable, LIMITS)) as lab:
         yield lab
 
 
@@ -89,6 +91,52 @@ def test_what_is_forgotten_and_kept_is_found(lab: Lab, library: Path) -> None:
     assert {"uninitialised-output", "shape-disagrees", "leak"} <= {each.rule for each in campaign.suspects.values()}
 
 
+@pytest.mark.parametrize(("name", "rule"), [("KeepsFiles", "leaks-files"), ("KeepsThreads", "leaks-threads")])
+def test_files_and_threads_that_are_kept(lab: Lab, library: Path, name: str, rule: str) -> None:
+    op = next(op for op in lab.ops if op.name == name)
+    call = plans.call_of(op, plans.plainest(op))
+    outcome = lab.one(wire.asked(call, "leak"))
+    assert rule in {each.rule for each in suspects_of(call, "leak", {}, outcome, library)}
+    lab.fresh()
+
+
+def test_gradients_that_a_module_of_the_user_registers(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITIZENS", str(library))
+    setup = Setup(library, sys.executable, LIMITS, modules=Modules(str(SOURCE.parent), ("gradients",)))
+    found: dict[str, set[str]] = {}
+    with Lab(setup) as lab:
+        for op in (each for each in lab.ops if each.gradient):
+            for plan in islice(plans.first(op), 8):
+                call = plans.call_of(op, plan)
+                outcome = lab.one(wire.asked(call, "gradient"))
+                suspects = list(suspects_of(call, "gradient", {}, outcome, library))
+                found.setdefault(op.name, set()).update(each.rule for each in suspects)
+                for suspect in suspects:
+                    proof = minimising.written(minimising.Smallest(suspect), setup.modules)
+                    assert proof is not None and "import gradients  # registers the gradient" in proof.text
+    assert found == {
+        "Squares": set(),
+        "SquaresWithWrongGradient": {"wrong-gradient"},
+        "SquaresWithFlatGradient": {"gradient-shape"},
+    }
+
+
+def test_a_module_that_cannot_be_imported_is_told(library: Path) -> None:
+    modules = Modules(str(SOURCE.parent), ("no_such_module",))
+    with Lab(Setup(library, sys.executable, LIMITS, modules=modules)) as lab:
+        assert lab.refused_importing == "ModuleNotFoundError: No module named 'no_such_module'"
+
+
+def test_a_module_that_loads_another_build_is_told(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = shutil.copy(library, tmp_path / "other.so")
+    monkeypatch.setenv("CITIZENS", str(other))
+    modules = Modules(str(SOURCE.parent), ("gradients",))
+    with Lab(Setup(library, sys.executable, LIMITS, modules=modules)) as lab:
+        assert lab.refused_importing == "it loads another library with kernels of the same ops"
+
+
 def test_an_op_with_a_state_is_fine(lab: Lab, library: Path) -> None:
     assert not tried(lab, library, "Counts", 30).suspects
 
@@ -101,9 +149,9 @@ def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
     campaign = tried(lab, library, "Picks", 300)
     crashes = [each for each in campaign.suspects.values() if each.rule == "crash"]
     (suspect,) = [each for each in crashes if is_to_blame(each, lab, library)]  # not for memory that nobody may give it
-    found = Minimiser(lab, library, LIMITS).smallest(suspect)
+    found = Minimiser(lab, Setup(library, sys.executable, LIMITS)).smallest(suspect)
     assert size(found.suspect) <= size(suspect) and found.suspect.key == suspect.key
-    proof = proven(found, sys.executable, library, LIMITS, fenced=True)
+    proof = proven(found, Setup(library, sys.executable, LIMITS))
     assert proof is not None and proof.crash is not None
     finding = finding_of(found, proof, library)
     assert finding.severity == "error" and finding.code == "OP301"

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "tensorflow/core/framework/op.h"
@@ -71,6 +72,10 @@ static void Wander() {
     for (;;) pause();
   }
 }
+static void KeepFile() { open("/dev/null", O_RDONLY); }
+static void KeepThread() {
+  std::thread([] { pause(); }).detach();
+}
 
 CITIZEN("KillsItsParent", KillParent);
 CITIZEN("KillsItsGroup", KillGroup);
@@ -81,6 +86,8 @@ CITIZEN("Hogs", Hog);
 CITIZEN("LocksTwice", LockTwice);
 CITIZEN("Chatters", Chatter);
 CITIZEN("Wanders", Wander);
+CITIZEN("KeepsFiles", KeepFile);
+CITIZEN("KeepsThreads", KeepThread);
 
 // Fine: each result is another one, and it says so.
 class Counts : public OpKernel {
@@ -140,3 +147,22 @@ class Forgets : public OpKernel {
 };
 REGISTER_OP("Forgets").Input("x: float").Output("y: float").SetShapeFn(SameShape);
 REGISTER_KERNEL_BUILDER(Name("Forgets").Device(DEVICE_CPU), Forgets);
+
+// What they compute is right; their gradients are registered in Python: see gradients.py.
+class Squares : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, ctx->input(0).shape(), &y));
+    auto from = ctx->input(0).flat<float>();
+    auto to = y->flat<float>();
+    for (int64_t i = 0; i < to.size(); ++i) to(i) = from(i) * from(i);
+  }
+};
+#define SQUARES(name)                                                          \
+  REGISTER_OP(name).Input("x: float").Output("y: float").SetShapeFn(SameShape); \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(DEVICE_CPU), Squares)
+SQUARES("Squares");
+SQUARES("SquaresWithWrongGradient");
+SQUARES("SquaresWithFlatGradient");

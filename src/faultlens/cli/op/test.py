@@ -23,6 +23,7 @@ Python. LIB is a library of ops, or a source, which is built first.
   faultlens op test my_op.so                            30 seconds, all ops of the library
   faultlens op test my_op.cc --op MyOp --seconds 300    one op, and more inputs
   faultlens op test my_op.so --reference ref:my_op      and its results against a function of arrays
+  faultlens op test _my_op.so --import my_op            and its gradient, which that module registers
 
 Exit status: 0 nothing wrong, 1 findings, 2 it could not be tested.
 """
@@ -46,6 +47,14 @@ def register(verbs: Any) -> None:
         "--reference", metavar="MODULE:FUNCTION", help="gives the right results, from arrays as arrays of NumPy"
     )
     parser.add_argument(
+        "--import",
+        dest="modules",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="your Python module that registers gradients of these ops; may be repeated",
+    )
+    parser.add_argument(
         "--time-limit",
         type=output.positive_seconds,
         default=10.0,
@@ -65,7 +74,7 @@ def register(verbs: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.oplab.building import target_of
     from faultlens.oplab.torture.campaign import Effort
-    from faultlens.oplab.torture.lab import Limits
+    from faultlens.oplab.torture.lab import Limits, Modules
     from faultlens.oplab.torture.testing import Wishes, torture
     from faultlens.report import op_findings
 
@@ -77,6 +86,7 @@ def handle(arguments: argparse.Namespace) -> int:
         effort=Effort(arguments.seconds, arguments.inputs, arguments.seed, _reference(arguments.reference)),
         limits=Limits(arguments.time_limit, arguments.memory_limit << 20),
         fenced=not arguments.no_fence,
+        modules=Modules(os.getcwd(), tuple(arguments.modules)),
     )
     with output.Status() as status:
         found = torture(subject, target_of(arguments.python), wishes, status.tell)

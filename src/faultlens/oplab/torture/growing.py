@@ -11,12 +11,14 @@ import gc
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
 import tensorflow as tf
 
 tensors = sys.modules["faultlens_tensors"]
 
+COUNTED = (("leaks-files", "descriptors"), ("leaks-threads", "threads"))
+FEW_CALLS = 8
 WINDOWS = 5
 MOST_CALLS, LEAST_CALLS = 2000, 60  # of a window
 SECONDS = 0.15  # of a window
@@ -60,6 +62,9 @@ def growing(call: Any) -> dict[str, Any]:
     told: dict[str, Any] = {"ok": [], "problems": [], "calls": 0}
     if time.monotonic() - start > SLOW:
         return told
+    told["problems"] += used_up(window)
+    if told["problems"]:
+        return told
     start = time.monotonic()
     window(LEAST_CALLS)
     each = (time.monotonic() - start) / LEAST_CALLS
@@ -70,14 +75,26 @@ def growing(call: Any) -> dict[str, Any]:
         window(calls)
         seen.append(state())
     told["calls"] = calls * WINDOWS
-    for number, (rule, what) in enumerate(
-        (("leak", "bytes"), ("leaks-files", "descriptors"), ("leaks-threads", "threads"))
-    ):
+    for number, (rule, what) in enumerate((("leak", "bytes"), *COUNTED)):
         grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: B905, RUF007 (Python 3.9)
         if is_growth(grown, calls, number > 0, least):
             per_call = (seen[-1][number] - seen[0][number]) / (calls * WINDOWS)
             told["problems"].append([rule, f"{per_call:.3g} {what} more with every call, over {calls * WINDOWS} calls"])
     return told
+
+
+def used_up(window: Callable[[int], None]) -> list[list[str]]:
+    """Files and threads of which every call keeps one: there are not enough of them for many calls."""
+    seen = [state()]
+    for _ in range(2):
+        window(FEW_CALLS)
+        seen.append(state())
+    problems = []
+    for number, (rule, what) in enumerate(COUNTED, 1):
+        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: B905, RUF007 (Python 3.9)
+        if min(grown) >= FEW_CALLS:
+            problems.append([rule, f"{sum(grown) / (2 * FEW_CALLS):.3g} {what} more with every call"])
+    return problems
 
 
 def is_growth(grown: list[int], calls: int, counted: bool, least: float = LEAST_PER_CALL) -> bool:

@@ -43,6 +43,23 @@ class Limits(NamedTuple):
     memory: int = 2 << 30
 
 
+class Modules(NamedTuple):
+    """Of the user, that are imported beside the library: they register gradients."""
+
+    folder: str = ""  # looked in first
+    names: tuple[str, ...] = ()
+
+
+class Setup(NamedTuple):
+    """What is tried, where and within which limits."""
+
+    library: Path
+    python: str
+    limits: Limits = Limits()
+    fenced: bool = True
+    modules: Modules = Modules()
+
+
 class Death(NamedTuple):
     """How the process ended that tried an input."""
 
@@ -69,12 +86,10 @@ class Outcome(NamedTuple):
 
 
 class Lab:
-    def __init__(
-        self, library: Path, python: str, limits: Limits, fenced: bool = True, tick: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, setup: Setup, tick: Callable[[], None] = lambda: None) -> None:
         self._data = os.memfd_create("faultlens-inputs", os.MFD_CLOEXEC)
-        self.limits = limits
-        self._sandbox = _OpSandbox(library, python, limits, fenced, self._data, tick)
+        self.limits = setup.limits
+        self._sandbox = _OpSandbox(setup, self._data, tick)
         self._history: list[bytes] = []
         try:
             self.ready = self._sandbox.ready()
@@ -102,6 +117,12 @@ class Lab:
         if os.WIFSIGNALED(loading["status"]):
             return f"it died by {signal_name(os.WTERMSIG(loading['status']))}"
         return one_line(loading["words"], 600) or "it ended its process"
+
+    @property
+    def refused_importing(self) -> str | None:
+        """Why the user's modules cannot be imported."""
+        said = self.ready.get("importing")
+        return None if said is None else one_line(said, 600)
 
     def fresh(self) -> None:
         """The next input is the first of a new process."""
@@ -152,12 +173,11 @@ class Lab:
 class _OpSandbox(Sandbox):
     who = "it"
 
-    def __init__(
-        self, library: Path, python: str, limits: Limits, fenced: bool, data: int, tick: Callable[[], None]
-    ) -> None:
-        super().__init__(Decoding(python, None, ".", limits.seconds, limits.memory), data, os.environ, tick)
-        self._library = library
-        self._table = self._folder / "fence" / "table" if fenced else None
+    def __init__(self, setup: Setup, data: int, tick: Callable[[], None]) -> None:
+        limits = setup.limits
+        super().__init__(Decoding(setup.python, None, ".", limits.seconds, limits.memory), data, os.environ, tick)
+        self._setup = setup
+        self._table = self._folder / "fence" / "table" if setup.fenced else None
         self._busy = True
 
     def ready(self) -> dict[str, Any]:
@@ -186,7 +206,8 @@ class _OpSandbox(Sandbox):
         if self._area:
             variables = launch.agent_environment(variables, self._area.path, True)
         request: dict[str, Any] = {"fork server": str(FORK_SERVER), "describe": str(DESCRIBE), "folder": work}
-        request |= {"library": str(self._library), "forbid signals": True}
+        request |= {"library": str(self._setup.library), "modules": self._setup.modules._asdict()}
+        request["forbid signals"] = True
         if self._table:
             self._table.parent.mkdir(exist_ok=True)
             request["writable"] = [str(self._table.parent)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from faultlens.capture import fence
 from faultlens.crash import Crash
 from faultlens.oplab.torture import wire
-from faultlens.oplab.torture.lab import Lab, Limits, Outcome
+from faultlens.oplab.torture.lab import Lab, Modules, Outcome, Setup
 from faultlens.oplab.torture.script import script_of
 from faultlens.oplab.torture.suspects import Suspect, key_of_crash, suspects_of
 from faultlens.remedy import shrink_op
@@ -49,8 +49,8 @@ class Proof(NamedTuple):
 
 
 class Minimiser:
-    def __init__(self, lab: Lab, library: Path, limits: Limits) -> None:
-        self._lab, self._library, self._limits = lab, library, limits
+    def __init__(self, lab: Lab, setup: Setup) -> None:
+        self._lab, self._library, self._limits = lab, setup.library, setup.limits
         self._deadline = math.inf
 
     def smallest(self, suspect: Suspect, seconds: float = SECONDS) -> Smallest:
@@ -139,29 +139,29 @@ class Minimiser:
 # ---------------------------------------------------------------------------------------------- the proof
 
 
-def written(found: Smallest) -> Proof | None:
+def written(found: Smallest, modules: Modules) -> Proof | None:
     """Not run. None: it cannot be written as a script."""
     try:
-        return Proof(script_of(found.suspect, found.before), ran=False)
+        return Proof(script_of(found.suspect, found.before, modules), ran=False)
     except CannotCallError:
         return None
 
 
-def proven(found: Smallest, python: str, library: Path, limits: Limits, fenced: bool) -> Proof | None:
+def proven(found: Smallest, setup: Setup) -> Proof | None:
     """None: it cannot be written as a script."""
     suspect = found.suspect
-    if (proof := written(found)) is None:
+    if (proof := written(found, setup.modules)) is None:
         return None
     files = proof.files
     if suspect.outcome.death is None or suspect.rule in ("memory", "closes-descriptors"):
         return Proof(files)
     seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS
-    bounds = Bounds(seconds, limits.memory + (3 << 30))
-    for with_fence in (False, True) if fenced and suspect.rule == "crash" else (False,):
+    bounds = Bounds(seconds, setup.limits.memory + (3 << 30))
+    for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
             own = fence.environment(Path(folder) / "fence", 0, 1, base={}) if with_fence else {}
-            crash = captured(files, Surroundings(python, own), bounds)
-        if _same_end(suspect, crash, library):
+            crash = captured(files, Surroundings(setup.python, own), bounds)
+        if _same_end(suspect, crash, setup.library):
             return Proof(files, crash, with_fence)
     return Proof(files)
 

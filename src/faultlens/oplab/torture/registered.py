@@ -8,15 +8,24 @@ import inspect
 from typing import Any
 
 
-def ops_of(path: str, library: Any, describe: Any) -> list[dict[str, Any]]:
+def ops_of(path: str, library: Any, describe: Any, with_gradients: list[str]) -> list[dict[str, Any]]:
     """`describe`: the module that describes ops for `faultlens repro`."""
+    ops = (op_of(definition, path, library, describe) for definition in definitions(path))
+    return [{**op, "gradient": op["definition"]["op"] in with_gradients} for op in ops]
+
+
+def with_gradients(path: str) -> list[str]:
+    return [definition.name for definition in definitions(path) if has_gradient(definition.name)]
+
+
+def definitions(path: str) -> Any:
     from tensorflow.core.framework import op_def_pb2
     from tensorflow.python.client import pywrap_tf_session
 
     handle = pywrap_tf_session.TF_LoadLibrary(path)  # loaded already: tells again what it registers
     listed = op_def_pb2.OpList()
     listed.ParseFromString(pywrap_tf_session.TF_GetOpList(handle))
-    return [op_of(definition, path, library, describe) for definition in listed.op]
+    return listed.op
 
 
 def op_of(definition: Any, path: str, library: Any, describe: Any) -> dict[str, Any]:
@@ -35,7 +44,6 @@ def op_of(definition: Any, path: str, library: Any, describe: Any) -> dict[str, 
         "bounds": {spelled(each.name, parameters): bounds_of(each, describe) for each in definition.attr},
         "kernels": kernels_of(definition.name, describe),
         "stateful": definition.is_stateful,
-        "gradient": has_gradient(definition.name),
     }
 
 
@@ -51,6 +59,12 @@ def spelled(name: str, parameters: list[str]) -> str:
 def bounds_of(attribute: Any, describe: Any) -> dict[str, Any]:
     allowed = describe.plain_value(attribute.allowed_values) if attribute.HasField("allowed_values") else None
     return {"allowed": allowed, "minimum": attribute.minimum if attribute.has_minimum else None}
+
+
+def count_kernels(path: str) -> int:
+    from tensorflow.python.framework import kernels
+
+    return sum(len(kernels.get_registered_kernels_for_op(each.name).kernel) for each in definitions(path))
 
 
 def kernels_of(op: str, describe: Any) -> list[dict[str, Any]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from faultlens.oplab.torture.lab import Modules
 from faultlens.oplab.torture.suspects import Suspect
 from faultlens.remedy.arrays import expression
 from faultlens.remedy.op_call import Call, setting_text
 from faultlens.remedy.trial import SCRIPT, Files
 from faultlens.remedy.wrapping import wrapped
 
-TAKEN = ("tf", "np", "library", "pool", "tape", "result", "given", "_")
+NO_MODULES = Modules()
+TAKEN = ("sys", "tf", "np", "library", "pool", "tape", "result", "given", "_")
 
 
 class Named(NamedTuple):
@@ -23,8 +25,8 @@ class Named(NamedTuple):
     files: dict[str, bytes]
 
 
-def script_of(suspect: Suspect, before: Sequence[Call] = ()) -> Files:
-    """`before`: calls without which it does not show."""
+def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = NO_MODULES) -> Files:
+    """`before`: calls without which it does not show; `modules` are imported where their gradients count."""
     lines: list[str] = []
     files: dict[str, bytes] = {}
     for number, call in enumerate(before):
@@ -37,6 +39,9 @@ def script_of(suspect: Suspect, before: Sequence[Call] = ()) -> Files:
     standard = [line for line in body if line.startswith(("import ", "from "))]
     imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
     head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
+    if suspect.probe == "gradient" and modules.names:
+        head = ["import sys", *head, f"sys.path.insert(0, {modules.folder!r})"]
+        head += [f"import {name}  # registers the gradient" for name in modules.names]
     text = "\n".join([*head, *lines, *named.lines, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
 

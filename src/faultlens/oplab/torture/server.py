@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import json
 import os
@@ -16,7 +17,7 @@ from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOADING_SECONDS = 60
-MAX_WORDS = 3000
+MAX_WORDS, MOST_SAID = 60_000, 3000
 BROKEN = "it closed descriptors that are not its own"
 
 
@@ -40,9 +41,9 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
     def load(self) -> dict[str, Any]:
         import tensorflow as tf
 
-        refused = self.refused_loading()
-        if refused is not None:
-            return {"loading": refused}
+        told = self.tried_loading()
+        if "gradients" not in told:
+            return told
         self.library = tf.load_op_library(self.request["library"])
         describe = beside("describe_op", self.request["describe"])
         tf.raw_ops.Identity  # noqa: B018 (its module is loaded here, once for all children)
@@ -50,10 +51,11 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
             beside(name)
         if fence := self.request.get("fence"):
             sys.modules["faultlens_tensors"].fence.update(fence, table=os.open(fence["table"], os.O_RDWR))
-        return {"ops": registered.ops_of(self.request["library"], self.library, describe)}
+        return {"ops": registered.ops_of(self.request["library"], self.library, describe, told["gradients"])}
 
-    def refused_loading(self) -> dict[str, Any] | None:
-        """Loading runs the library's own code: it is tried in a process that may die of it."""
+    def tried_loading(self) -> dict[str, Any]:
+        """Loading runs the library's own code, importing the user's: it is tried in a process that may die of it. Which
+        ops have gradients, or why it cannot be."""
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -61,14 +63,7 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
                 os.close(reader)
                 forking.libc.alarm(LOADING_SECONDS)
                 Child(self).settle()
-                try:
-                    import tensorflow as tf
-
-                    tf.load_op_library(self.request["library"])
-                except BaseException as error:
-                    os.write(writer, f"{type(error).__name__}: {error}"[:MAX_WORDS].encode("utf-8", "replace"))
-                    os._exit(1)
-                os.write(writer, b"loaded")
+                os.write(writer, json.dumps(self.loaded())[:MAX_WORDS].encode("utf-8", "replace"))
             finally:
                 os._exit(0)
         os.close(writer)
@@ -77,7 +72,35 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
             said += part
         os.close(reader)
         status = os.waitpid(pid, 0)[1]
-        return None if said == b"loaded" else {"status": status, "words": said.decode("utf-8", "replace")}
+        try:
+            told: dict[str, Any] = json.loads(said)
+        except ValueError:
+            told = {"loading": {"status": status, "words": said.decode("utf-8", "replace")}}
+        return told
+
+    def loaded(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        try:
+            tf.load_op_library(self.request["library"])
+        except BaseException as error:
+            return {"loading": {"status": 0, "words": f"{type(error).__name__}: {error}"[:MOST_SAID]}}
+        kernels = registered.count_kernels(self.request["library"])
+        try:
+            import_all(self.request["modules"])
+        except BaseException as error:
+            return {"importing": f"{type(error).__name__}: {error}"[:MOST_SAID]}
+        if registered.count_kernels(self.request["library"]) != kernels:  # TensorFlow would refuse every call
+            return {"importing": "it loads another library with kernels of the same ops"}
+        return {"gradients": registered.with_gradients(self.request["library"])}
+
+
+def import_all(modules: dict[str, Any]) -> None:
+    """In each process anew: what they run of TensorFlow starts threads, which do not survive a fork."""
+    if modules["names"] and modules["folder"] not in sys.path:
+        sys.path.insert(0, modules["folder"])
+    for name in modules["names"]:
+        importlib.import_module(name)
 
 
 class Child(forking.Child):  # type: ignore[misc, name-defined]
@@ -97,6 +120,7 @@ class Child(forking.Child):  # type: ignore[misc, name-defined]
             tf.config.set_visible_devices([], "GPU")
         tf.identity(tf.constant([1.0])).numpy()  # what a first op takes is not the first input's fault
         setattr(sys.modules["faultlens_calls"], "library", server.library)  # noqa: B010 (of a module)
+        import_all(self.request["modules"])
 
     def try_item(self, index: int) -> None:
         self.words[forking.board_module.AT] = index + 1

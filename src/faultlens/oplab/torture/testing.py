@@ -18,7 +18,7 @@ from faultlens.oplab.building import SOURCES, Target, build
 from faultlens.oplab.torture import plans, shapes
 from faultlens.oplab.torture.blame import is_to_blame
 from faultlens.oplab.torture.campaign import Campaign, Effort
-from faultlens.oplab.torture.lab import Lab, Limits
+from faultlens.oplab.torture.lab import Lab, Limits, Modules, Setup
 from faultlens.oplab.torture.minimising import SECONDS, Minimiser, proven, written
 from faultlens.oplab.torture.rules import RULES
 from faultlens.oplab.torture.suspects import Suspect
@@ -40,6 +40,7 @@ class Wishes(NamedTuple):
     effort: Effort = Effort()
     limits: Limits = Limits()
     fenced: bool = True
+    modules: Modules = Modules()
 
 
 def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
@@ -62,9 +63,15 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
 def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
     start = time.monotonic()
     tell("starting TensorFlow")
-    with Lab(library.resolve(), target.python, wishes.limits, wishes.fenced) as lab:
+    setup = Setup(library.resolve(), target.python, wishes.limits, wishes.fenced, wishes.modules)
+    with Lab(setup) as lab:
         if (why := lab.refused_loading) is not None:
             return OpReport(verb="test", subject=str(subject), findings=(_loading(why),))
+        if (why := lab.refused_importing) is not None:
+            raise FaultlensError(
+                f"{', '.join(wishes.modules.names)} cannot be imported: {why.rstrip('.')}.",
+                "Name the very library that it loads, from the folder that it is imported from.",
+            )
         ops = _chosen(lab.ops, wishes.only, subject)
         findings: list[OpFinding] = []
         done, skipped, tried = [], [], 0
@@ -73,9 +80,9 @@ def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: 
                 skipped.append(f"{op.name}: {reason}")
                 continue
             effort = wishes.effort._replace(seconds=wishes.effort.seconds / len(ops))
-            campaign = Campaign(op, lab, library.resolve(), effort, tell)
+            campaign = Campaign(op, lab, setup.library, effort, tell)
             campaign.run()
-            findings += _judged(campaign, op, lab, library.resolve(), target, wishes, tell)
+            findings += _judged(campaign, op, lab, setup, tell)
             tried += campaign.inputs
             done.append(_told(op, campaign))
             skipped += _left_out(op, campaign)
@@ -101,16 +108,14 @@ def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> l
     return [known[name] for name in only] or list(ops)
 
 
-def _judged(
-    campaign: Campaign, op: OpUnderTest, lab: Lab, library: Path, target: Target, wishes: Wishes, tell: Tell
-) -> list[OpFinding]:
+def _judged(campaign: Campaign, op: OpUnderTest, lab: Lab, setup: Setup, tell: Tell) -> list[OpFinding]:
     """The first is made small and proven in any case, the others while there is time."""
-    minimiser = Minimiser(lab, library, wishes.limits)
+    minimiser = Minimiser(lab, setup)
     findings: list[OpFinding] = []
     deadline = time.monotonic() + MORE_TIME * campaign.effort.seconds
     proofs = 0
     for number, suspect in enumerate(sorted(campaign.suspects.values(), key=_worst_first)[:MOST_FINDINGS]):
-        if suspect.rule not in RULES or not is_to_blame(suspect, lab, library):
+        if suspect.rule not in RULES or not is_to_blame(suspect, lab, setup.library):
             continue
         tell(f"{op.name}: making what was found smaller, {number + 1} of {len(campaign.suspects)}")
         left = deadline - time.monotonic()
@@ -121,10 +126,10 @@ def _judged(
         worth = severity_of(found.suspect) != "note"
         if worth and (not proofs or time.monotonic() < deadline):
             proofs += 1
-            proof = proven(found, target.python, library, wishes.limits, wishes.fenced)
+            proof = proven(found, setup)
         else:
-            proof = written(found) if worth else None
-        findings.append(finding_of(found, proof, library))
+            proof = written(found, setup.modules) if worth else None
+        findings.append(finding_of(found, proof, setup.library))
     return [*findings, *shapes.findings(op, campaign), *_notes(op, campaign)]
 
 
@@ -167,7 +172,7 @@ def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
     if not op.has_xla_kernel:
         left.append(f"XLA, no kernel of {op.name} for it")
     if not op.gradient:
-        left.append(f"the gradient of {op.name}, none is registered by the library")
+        left.append(f"the gradient of {op.name}, none is registered: --import the module that does")
     if failed := next((each for each in campaign.suspects.values() if each.rule == "reference-failed"), None):
         left.append(f"the results of {op.name} for some inputs: {failed.words}")
     if campaign.stopped:
