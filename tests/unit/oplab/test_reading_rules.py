@@ -693,6 +693,11 @@ GOOD = {
         "__global__ void Twice(const float* in, int n, float* out) {\n"
         "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) out[i] = in[i] * 2;\n}\n"
     ),
+    "CUDA, one block": (
+        "__global__ void Ones(float* out) {\n  __shared__ float part[64];\n  part[threadIdx.x] = 1;\n  __syncthreads();\n"
+        "  out[threadIdx.x] = part[63 - threadIdx.x];\n}\n__global__ void Rows(float* out) { out[blockIdx.x] = 1; }\n"
+        "void Launch(float* out) { Ones<<<1, 64>>>(out); Rows<<<64, 1>>>(out); }\n"
+    ),
     "owner that is not copied": kernel(
         "Buffer b(4); Use(b);",
         before="struct Buffer { explicit Buffer(int n) : p(new float[n]) {} ~Buffer() { delete[] p; } Buffer(const Buffer&) = delete; Buffer& operator=(const Buffer&) = delete; float* p; };\n"

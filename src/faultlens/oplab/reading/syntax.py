@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -210,7 +211,7 @@ def _blank(text: bytes) -> bytes:
 
 
 def _read(source: Source, data: bytes) -> Node:
-    raw_root = _parser().parse(data).root_node
+    raw_root = _parser(bool(_CUDA.search(data))).parse(data).root_node
     root = Node(source, raw_root, None)
     stack: list[tuple[Any, Node]] = [(raw_root, root)]
     while stack:
@@ -229,15 +230,17 @@ def _read(source: Source, data: bytes) -> Node:
     return root
 
 
+_CUDA = re.compile(rb"\b__(?:global|device|host|shared)__\b|<<<")
 _SIGNS = {("pointer_expression", "&"), ("pointer_expression", "*"), ("lambda_default_capture", "&"),
           ("lambda_default_capture", "="), ("delete_expression", "[")}  # fmt: skip
 
 
 @cache
-def _parser() -> tree_sitter.Parser:
+def _parser(cuda: bool) -> tree_sitter.Parser:
     try:
         import tree_sitter
-        import tree_sitter_cpp
+
+        grammar = importlib.import_module("tree_sitter_cuda" if cuda else "tree_sitter_cpp")
     except ImportError as error:
         raise FaultlensError("Reading C++ needs tree-sitter.", "pip install 'faultlens[ops]'") from error
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+    return tree_sitter.Parser(tree_sitter.Language(grammar.language()))

@@ -8,7 +8,8 @@ from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.syntax import Node
 from faultlens.oplab.reading.unit import Unit
 
-_THREAD = re.compile(r"\b(?:threadIdx|blockIdx)\b")
+# Both: what counts by blocks alone, or by the threads of one block, is often exact.
+_OF_A_GRID = re.compile(r"\bblockIdx\b"), re.compile(r"\bthreadIdx\b")
 
 
 class CudaBounds(Rule):
@@ -39,14 +40,16 @@ class CudaBounds(Rule):
             for node in body.walk()
         ):
             return
-        threads = {
-            found.text
+        made_of = {
+            declared.text: node.text
             for node in body.find("init_declarator")
-            if _THREAD.search(node.text) and (found := node.get("declarator")) is not None
+            if (declared := node.get("declarator")) is not None
         }
         for node in body.find("subscript_expression"):
             index = node.get("indices")
-            if index is not None and (_THREAD.search(index.text) or set(re.findall(r"\w+", index.text)) & threads):
+            used = re.findall(r"\w+", index.text) if index is not None else []
+            whole = " ".join([*used, *(made_of.get(name, "") for name in used)])
+            if all(each.search(whole) for each in _OF_A_GRID):
                 yield self.found(
                     node,
                     f"`{name}` indexes by its thread, and there are more threads than elements",
