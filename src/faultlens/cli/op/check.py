@@ -92,6 +92,5 @@ def _explanations() -> Iterator[tuple[str, str, str, str]]:
 
     for page in _pages():
         yield page.code, page.slug, page.severity, f"{page.headline}\n\n{page.explanation}"
-    seen: list[tuple[str, tested.Rule | sanitized.Rule]] = [*tested.RULES.items(), *sanitized.RULES.items()]
-    for slug, rule in seen:
+    for slug, rule in (*tested.RULES.items(), *sanitized.RULES.items()):
         yield rule.code, slug, rule.severity, f"{rule.meaning}\n\nFix: {rule.fix}"
