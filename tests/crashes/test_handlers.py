@@ -37,6 +37,15 @@ def test_faulthandler_prints_what_it_prints_without_us(run, call: Call) -> None:
 
 
 @pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_a_handler_outlives_programs_that_are_started(run, call: Call, capture: str) -> None:
+    """subprocess takes all handlers back in a child that shares its parent's memory."""
+    before = "import faulthandler, subprocess; faulthandler.enable(); subprocess.run(['true'])"
+    done = run(call("read_null", before=before), options=["--capture", capture])
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert done.died.fault.address == 0
+
+
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
 def test_a_handler_that_recovers_is_not_disturbed(run, call: Call, capture: str) -> None:
     done = run(call("recover_from_segv(0)", after="print(lib.recover_from_segv(1000))"), options=["--capture", capture])
     assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")

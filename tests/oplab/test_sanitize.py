@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from faultlens.oplab.sanitizing import passes
+
 HERE = Path(__file__).parent / "sanitized"
 pytestmark = [
     pytest.mark.tensorflow,
@@ -131,6 +133,45 @@ def test_a_plain_library_known_by_its_source_alone(tmp_path: Path) -> None:
     assert told(found) == {("memory-leak", 4)}
     found, _ = sanitized([source, "--", sys.executable, program, "fine"], tmp_path, 0)
     assert found["findings"] == []
+
+
+USED_TOO_LATE = """\
+#include <stdlib.h>
+#include <string.h>
+int total(int count) {
+  int *block = malloc(count * sizeof(int));  // allocated
+  memset(block, 1, count * sizeof(int));
+  free(block);  // freed
+  return block[count / 2];  // used
+}
+"""
+
+
+@pytest.mark.parametrize("rung", ["gwp-asan", "valgrind", "asan"])
+def test_who_allocated_who_freed_who_used(tmp_path: Path, rung: str) -> None:
+    """The function has a name that stands in other libraries as well, and the program starts others before."""
+    missing = [tool.name for tool in passes.RUNGS[rung].tools if tool.find() is None]
+    if missing:
+        pytest.skip(f"needs {missing[0]}")
+    source = tmp_path / "late.c"
+    source.write_text(USED_TOO_LATE)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ctypes, subprocess\n"
+        f"subprocess.run(['gcc', '-shared', '-fPIC', {str(source)!r}, '-o', 'built.so'], check=True)\n"
+        "library = ctypes.CDLL('./built.so')\n"
+        "for _ in range(2000):\n"
+        "    library.total(100)\n"
+    )
+    found, _ = sanitized([source, f"--{rung}", "--", sys.executable, program], tmp_path, 1)
+    (finding,) = found["findings"]
+    assert (finding["rule"], finding["span"]["line"]) == ("use-after-free", 7)
+    assert [(each["says"], each["span"]["line"]) for each in finding["related"]] == [
+        ("freed here", 6),
+        ("allocated here", 4),
+    ]
+    if rung != "valgrind":
+        assert finding["called_from"]["line"] == 5
 
 
 def test_a_program_that_never_loads_it(tmp_path: Path) -> None:

@@ -167,9 +167,18 @@ def test_valgrind() -> None:
     assert told == [("use-after-free", 17, [16, 13]), ("memory-leak", 7, [])]
 
 
+def test_newer_gwp_asan_warns_in_the_middle_and_calls_the_place_otherwise() -> None:
+    line = (
+        "Use After Free (warning: buffer overflow/underflow detected on a free()'d allocation. (…)) at 0x7fd2f564f0c8 "
+        "(200 bytes to the right of a 400-byte allocation at 0x7fd2f564f000) by thread 29024 here:"
+    )
+    (found,) = gwp_asan.parse(f"*** GWP-ASan detected a memory error ***\n{line}\n")
+    assert found.words == "use after free, 200 bytes into a block of 400 bytes"
+
+
 def test_gwp_asan_knows_places_in_libraries() -> None:
     (found,) = gwp_asan.parse(recorded("gwp_asan"))
-    assert (found.rule, found.words) == ("use-after-free", "use after free: 3 bytes into a 100-byte allocation")
+    assert (found.rule, found.words) == ("use-after-free", "use after free, 3 bytes into a block of 100 bytes")
     places = [(frame.function, frame.module) for frame in found.frames if frame.module.endswith("uses.so")]
     assert places == [("use_after_free", "/build/uses.so")]
     assert [other.says for other in found.others] == ["freed here", "allocated here"]

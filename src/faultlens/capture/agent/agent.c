@@ -135,10 +135,17 @@ static bool is_default(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
+static int own_pid; /* getpid() is a system call */
+
+/* A child of vfork() has its own signals, but our memory is its parent's: subprocess takes all handlers back there. */
+static bool is_vforked(void) { return own_pid != getpid(); }
+
 EXPORT int sigaction(int signal_number, const struct sigaction *action, struct sigaction *before) {
     if (!area || !is_fatal(signal_number)) return NEXT(sigaction)(signal_number, action, before);
     struct sigaction old = *wanted_action(signal_number);
-    if (action) {
+    if (action && is_vforked()) {
+        if (NEXT(sigaction)(signal_number, action, NULL)) return -1;
+    } else if (action) {
         struct sigaction copy = *action;
         /* An ignored signal must not interrupt system calls, so the kernel has to know. */
         int failed = is_ignored(&copy) ? NEXT(sigaction)(signal_number, &copy, NULL)
@@ -578,7 +585,6 @@ static void put_bytes(uint64_t position, const void *bytes, size_t size) {
     memcpy(area->output, (const char *)bytes + first, size - first);
 }
 
-static int own_pid; /* getpid() is a system call */
 
 static void remember_output(int descriptor, const void *bytes, ssize_t size) {
     if (!area || size <= 0) return;

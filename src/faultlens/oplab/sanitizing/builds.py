@@ -124,13 +124,16 @@ def _undefined(objects: Sequence[Path]) -> list[str]:
     return sorted({words[-1] for line in asked.stdout.splitlines() if len(words := line.split()) == 2})
 
 
-def marks_of(library: Path) -> list[str]:
-    """Texts that every build of the same sources contains: names of the kernels' classes, or of exported functions."""
+def marks_of(library: Path) -> dict[str, list[str]]:
+    """What every build of the same sources has: names of the kernels' classes, or else of exported functions. By the
+    variable that tells the guest."""
     asked = subprocess.run(["nm", "--defined-only", str(library)], capture_output=True, text=True)
     defined = [(words[1], words[2]) for line in asked.stdout.splitlines() if len(words := line.split()) == 3]
     kernels = {_class_name(found[1]) for _, name in defined if (found := _COMPUTE.match(name)) and "EZN" not in name}
+    if kernels:
+        return {"FAULTLENS_HAS": sorted(kernels)}
     exported = {name for kind, name in defined if kind == "T" and not name.startswith(("_init", "_fini", "__"))}
-    return sorted(kernels or exported)
+    return {"FAULTLENS_DEFINES": sorted(exported)}
 
 
 def _class_name(nested: str) -> str:

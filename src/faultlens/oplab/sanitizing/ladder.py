@@ -187,7 +187,8 @@ class _Ladder:
         elif self.subject.library:
             own["FAULTLENS_IN_PLACE_OF"] = str(self.subject.library)
         else:
-            own["FAULTLENS_HAS"] = "\n".join(builds.marks_of(Path(own["FAULTLENS_SANITIZED"])))
+            marks = builds.marks_of(Path(own["FAULTLENS_SANITIZED"]))
+            own |= {variable: "\n".join(names) for variable, names in marks.items()}
         if "outputs" in names and self.target:
             own["FAULTLENS_OUTPUTS"] = str(builds.outputs(self.target))
             own["FAULTLENS_OUTPUTS_OF"] = str(sanitized)

@@ -3,7 +3,8 @@
 
    FAULTLENS_SANITIZED    the sanitized library
    FAULTLENS_IN_PLACE_OF  the real path of the program's own one; or, where only the source is known,
-   FAULTLENS_HAS          names that its file contains, one per line
+   FAULTLENS_HAS          names of classes that its file contains, one per line; or
+   FAULTLENS_DEFINES      names of functions that it defines: a plain name may stand in any file
    FAULTLENS_SANITIZE_LOG folder for what is noted: PID.loaded, PID.python, PID.asan
    FAULTLENS_OUTPUTS      the library that looks at outputs (outputs.cc), if they are looked at */
 
@@ -66,7 +67,34 @@ void faultlens_note_python(const char *kind) {
   dump_python(NOTED_BY);
 }
 
-static int contains_all(const char *path, const char *names) {
+/* Whether it is a library that defines the function for others. */
+static int defines(const char *content, size_t size, const char *name) {
+  const ElfW(Ehdr) *head = (const void *)content;
+  if (size < sizeof *head || memcmp(content, ELFMAG, SELFMAG) || head->e_shentsize != sizeof(ElfW(Shdr))) return 0;
+  if (head->e_shoff > size || (size - head->e_shoff) / sizeof(ElfW(Shdr)) < head->e_shnum) return 0;
+  const ElfW(Shdr) *sections = (const void *)(content + head->e_shoff);
+  for (int i = 0; i < head->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_DYNSYM || sections[i].sh_link >= head->e_shnum) continue;
+    const ElfW(Shdr) *table = &sections[i], *texts = &sections[table->sh_link];
+    if (table->sh_offset > size || table->sh_size > size - table->sh_offset) return 0;
+    if (texts->sh_offset > size || texts->sh_size > size - texts->sh_offset) return 0;
+    const ElfW(Sym) *symbols = (const void *)(content + table->sh_offset);
+    size_t length = strlen(name) + 1;
+    for (size_t k = 0; k < table->sh_size / sizeof *symbols; k++) {
+      if (symbols[k].st_shndx == SHN_UNDEF || symbols[k].st_name > texts->sh_size) continue;
+      if (length > texts->sh_size - symbols[k].st_name) continue;
+      if (!memcmp(content + texts->sh_offset + symbols[k].st_name, name, length)) return 1;
+    }
+  }
+  return 0;
+}
+
+static int contains(const char *content, size_t size, const char *name) {
+  return memmem(content, size, name, strlen(name) + 1) != NULL; /* up to its end */
+}
+
+/* All of the names, one per line. */
+static int has_all(const char *path, const char *names, int (*has)(const char *, size_t, const char *)) {
   int file = open(path, O_RDONLY | O_CLOEXEC), all = 0;
   struct stat about;
   if (file < 0) return 0;
@@ -77,7 +105,7 @@ static int contains_all(const char *path, const char *names) {
       size_t length = strcspn(names, "\n");
       char name[1024];
       snprintf(name, sizeof name, "%.*s", (int)length, names);
-      all = memmem(content, about.st_size, name, strlen(name) + 1) != NULL; /* up to its end */
+      all = has(content, about.st_size, name);
       names += length + (names[length] == '\n');
     }
     if (content != MAP_FAILED) munmap(content, about.st_size);
@@ -88,11 +116,12 @@ static int contains_all(const char *path, const char *names) {
 
 static const char *sanitized_for(const char *file) {
   const char *sanitized = getenv("FAULTLENS_SANITIZED"), *own = getenv("FAULTLENS_IN_PLACE_OF");
-  const char *names = getenv("FAULTLENS_HAS");
+  const char *classes = getenv("FAULTLENS_HAS"), *functions = getenv("FAULTLENS_DEFINES");
   char real[PATH_MAX];
   if (!sanitized || !file || !strchr(file, '/') || !realpath(file, real)) return NULL;
-  if (own ? !strcmp(own, real) : names && contains_all(real, names)) return sanitized;
-  return NULL;
+  if (own) return strcmp(own, real) ? NULL : sanitized;
+  if (classes) return has_all(real, classes, contains) ? sanitized : NULL;
+  return functions && has_all(real, functions, defines) ? sanitized : NULL;
 }
 
 /* ----------------------------------------------------------------- outputs that the op leaves unwritten: outputs.cc */
