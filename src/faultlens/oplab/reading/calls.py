@@ -7,11 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from faultlens.oplab.reading import context_calls, standard_calls, tensor_calls
+from faultlens.oplab.reading import container_calls, context_calls, memory_calls, standard_calls, tensor_calls
+from faultlens.oplab.reading.casts import cast
 from faultlens.oplab.reading.declarations import escape, made
-from faultlens.oplab.reading.expressions import cast, element, evaluate, mark_written, outlives, use
+from faultlens.oplab.reading.expressions import evaluate
+from faultlens.oplab.reading.followed_calls import DEEPEST, followed, taken
 from faultlens.oplab.reading.functions import Function
-from faultlens.oplab.reading.known import Call, given_values
+from faultlens.oplab.reading.known import Call, Handler, given_values
+from faultlens.oplab.reading.lambdas import given_lambda, has_callback, run_lambda
+from faultlens.oplab.reading.places import element, mark_written, outlives, use
 from faultlens.oplab.reading.state import ALL, State
 from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, ZERO, Symbol, buffer_of, is_tensor
 from faultlens.oplab.reading.syntax import Node, arguments, name_of, template_arguments
@@ -20,10 +24,8 @@ from faultlens.oplab.reading.types import is_plain
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
-DEEPEST = 5
 _VALUES = ("call_expression", "subscript_expression", "parenthesized_expression", "lambda_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast")
-_PARALLEL = re.compile(r"shard|parallel|schedule|thread|async|enqueue|submit|concurrently|launch", re.IGNORECASE)
 _TAKES = re.compile(
     r"own|take|reset|adopt|release|push|insert|emplace|make|add|set|register|unref|delete|free|clean", re.I
 )
@@ -69,7 +71,7 @@ def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state
     if callee[0] in ("member", "static", "global") and _is_engine(walker, callee):
         outlives(walker, node, state, callee)
     if callee[0] == "lambda":
-        return _run_lambda(walker, callee, values, state)
+        return run_lambda(walker, callee, values, state)
     if callee[0] == "object" and (found := walker.unit.method(str(callee[1]), "operator()", len(values))):
         return _inline(walker, node, found, values, state)
     if callee[0] == "param" and callee[1] == walker.callback:
@@ -78,53 +80,11 @@ def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state
     return _unknown(walker, Call(node, "operator()", given, [], callee), values, state)
 
 
-def _run_lambda(walker: Walker, callee: Symbol, values: list[Symbol], state: State) -> Symbol:
-    function = walker.lambdas[callee[1]]
-    if function in [frame.function for frame in walker.frames] or len(walker.frames) > DEEPEST:
-        return UNKNOWN
-    names = [parameter.name for parameter in function.parameters]
-
-    def followed() -> list[tuple[State, Symbol]]:
-        inner = state.copy()
-        for parameter, value in zip(function.parameters, values, strict=False):
-            inner.variables[parameter.name] = value
-            inner.types[parameter.name] = parameter.type
-        for name in names[len(values) :]:
-            inner.variables[name] = ("param", name)
-        return walker.run(function, inner)
-
-    return _taken(walker, walker.once(function.node, followed), state, hidden=names)
-
-
-def in_parallel(walker: Walker, node: Node, name: str, callee: Symbol, values: list[Symbol], state: State) -> None:
-    """A lambda that other threads run, maybe several at once."""
-    before, locks = (walker.parallel, walker.shared), state.locks
-    walker.note("parallel", node, state, name=name, on=callee)
-    walker.parallel, walker.shared = walker.lambdas[callee[1]].node, frozenset(state.variables)
-    state.locks = ()  # the other threads do not hold them
-    try:
-        _run_lambda(walker, callee, _range(walker, callee, values), state)
-    finally:
-        walker.parallel, walker.shared = before
-        state.locks = locks
-
-
-def _range(walker: Walker, callee: Symbol, values: list[Symbol]) -> list[Symbol]:
-    """Shard(…, total, cost, work(begin, end)): the two stay within 0 and the total."""
-    parameters = walker.lambdas[callee[1]].parameters
-    numbers = [value for value in values if value[0] != "lambda"]
-    total = numbers[2] if len(numbers) >= 4 else numbers[0] if numbers else UNKNOWN
-    place = walker.lambdas[callee[1]].node.start
-    if len(parameters) == 1:
-        return [("loop", parameters[0].name, place, ZERO, total, 1)]
-    return [("loop", parameters[0].name, place, ZERO, total, 1), total] if len(parameters) >= 2 else []
-
-
 # ------------------------------------------------------------------------------------------- methods
 
 
 def _method(walker: Walker, this: Call, state: State) -> Symbol:
-    object_ = this.object or UNKNOWN
+    object_ = this.on
     if this.name in ("lock", "Lock", "unlock", "Unlock") and not this.given and object_[0] not in ("param", "call"):
         return standard_calls.lock(walker, this, state)
     if object_[0] == "addr" and str(object_[1]) in state.variables:  # values->push_back(…)
@@ -156,27 +116,19 @@ def _method(walker: Walker, this: Call, state: State) -> Symbol:
         state.moved(object_)
     if this.name in _CHANGES and object_[0] not in ("view", "ptr"):
         outlives(walker, this.node, state, object_, values[0] if values else UNKNOWN)
-        _captured(walker, this, state)
+        container_calls.note_captured(walker, this, state)
     if object_[0] == "view":
         mark_written(state, object_)
         return ("expr", object_, *values)
     return _unknown(walker, this, values, state)
 
 
-def _captured(walker: Walker, this: Call, state: State) -> None:
-    """A container from outside is changed by a lambda that several threads run."""
-    function = this.node.get("function")
-    target = function.get("argument") if function is not None else None
-    if walker.parallel is not None and target is not None and target.text in walker.shared:
-        walker.note("assign", this.node, state, name=target.text, detail="captured", write=True)
-
-
-_METHODS: tuple[tuple[dict[str, Callable[[Walker, Call, State], Symbol]], Callable[[Symbol], bool]], ...] = (
+_METHODS: tuple[tuple[dict[str, Handler], Callable[[Symbol], bool]], ...] = (
     (context_calls.METHODS, lambda symbol: symbol == CONTEXT),
     (tensor_calls.TENSOR, is_tensor),
     (tensor_calls.SHAPE, lambda symbol: symbol[0] in ("shape", "mkshape")),
     (tensor_calls.VIEW, lambda symbol: symbol[0] == "view"),
-    (standard_calls.CONTAINER, lambda symbol: symbol[0] == "vec"),
+    (container_calls.CONTAINER, lambda symbol: symbol[0] == "vec"),
     (standard_calls.ANY, bool),
 )
 
@@ -231,83 +183,14 @@ def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol]
         return ("call", function.name, *values)
     if len(walker.frames) > DEEPEST:
         return _unknown(walker, Call(node, function.name, [], [], None), values, state)
-    return _taken(walker, walker.once(node, lambda: _followed(walker, node, function, values, state)), state)
-
-
-def _followed(
-    walker: Walker, node: Node, function: Function, values: list[Symbol], state: State
-) -> list[tuple[State, Symbol]]:
-    inner = state.copy()
-    inner.variables, inner.types, inner.unset, inner.refers, inner.stale = {}, {}, frozenset(), {}, frozenset()
-    addressed: dict[str, str] = {}  # variables of the caller that it writes to, and what they are called inside
-    for number, parameter in enumerate(function.parameters):
-        value = values[number] if number < len(values) else ("param", parameter.name)
-        if value[0] == "addr" and not str(value[1]).startswith("this."):
-            inside = f"{value[1]}^{len(walker.frames)}"
-            addressed[str(value[1])] = inside
-            inner.variables[inside] = state.variables.get(str(value[1]), UNKNOWN)
-            value = ("addr", inside)
-        inner.variables[parameter.name] = value
-        inner.types[parameter.name] = parameter.type
-    before = walker.calls, walker.loops, walker.owner
-    walker.calls, walker.loops = (*walker.calls, node), 0
-    elsewhere = function.of_class in walker.unit.classes and not _is_own(walker, function.of_class)
-    if elsewhere:
-        walker.owner, inner.members = walker.unit.classes[function.of_class], {}
-    try:
-        ends = walker.run(function, inner)
-    finally:
-        walker.calls, walker.loops, walker.owner = before
-    if elsewhere:
-        for end, _ in ends:
-            end.members = dict(state.members)
-    found = [(_back(state, end, addressed), value) for end, value in ends]
-    for after, _ in found:
-        if after.failed is not None and state.failed is None:
-            after.let_go = node
-    return found
-
-
-def _is_own(walker: Walker, class_name: str) -> bool:
-    """The class that is followed, or one of its bases."""
-    owner = walker.owner
-    while owner is not None:
-        if owner.name == class_name:
-            return True
-        owner = next((walker.unit.classes[base] for base in owner.bases if base in walker.unit.classes), None)
-    return False
-
-
-def _back(before: State, end: State, addressed: dict[str, str]) -> State:
-    """What the caller knows after the call."""
-    after = end.copy()
-    after.variables = {**before.variables, **{name: end.variables[inside] for name, inside in addressed.items()}}
-    after.types, after.locks = dict(before.types), before.locks
-    after.unset, after.refers, after.stale = before.unset - set(addressed), dict(before.refers), before.stale
-    return after
-
-
-def _taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
-    """One of the ways that a call may end becomes what is known."""
-    if not ends:
-        state.possible = False
-        return UNKNOWN
-    end, value = ends[walker.choose(len(ends)) if len(ends) > 1 else 0]
-    outer, types = state.variables, state.types
-    state.__dict__.update(end.copy().__dict__)
-    for name in hidden or ():
-        for now, before in ((state.variables, outer), (state.types, types)):
-            now.pop(name, None)
-            if name in before:
-                now[name] = before[name]  # type: ignore[assignment]
-    return value
+    return taken(walker, walker.once(node, lambda: followed(walker, node, function, values, state)), state)
 
 
 def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> Symbol:
     """Nothing is known of it: what it was given may be written, kept or checked."""
-    walker.note("call", this.node, state, on=this.object or UNKNOWN, by=values, name=this.name)
-    if this.object is None and this.name in standard_calls.ALGORITHMS:
-        standard_calls.ranges(walker, this, state, values)
+    walker.note("call", this.node, state, on=this.on, by=values, name=this.name)
+    if this.object is None and this.name in memory_calls.ALGORITHMS:
+        memory_calls.ranges(walker, this, state, values)
     for value in values:
         if value[0] in ("member", "static", "global") and _is_engine(walker, value):
             outlives(walker, this.node, state, value)
@@ -316,7 +199,7 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
         elif value[0] == "addr":
             _set(state, str(value[1]), ("call", this.name, *(each for each in values if each != value)))
         elif value[0] == "lambda":
-            _given_lambda(walker, this, value, values, state)
+            given_lambda(walker, this, value, values, state)
         elif value[0] == "param" and value[1] == walker.callback:
             state.handed = True
         elif (held := state.held.get(value)) is not None:
@@ -332,22 +215,6 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
     return ("call", this.name, *values)
 
 
-def _given_lambda(walker: Walker, this: Call, value: Symbol, values: list[Symbol], state: State) -> None:
-    """It may run now or later, once or often."""
-    if has_callback(walker, value):
-        state.handed = True
-    done = state.done
-    if _PARALLEL.search(this.name) or "workers" in this.node.text:
-        in_parallel(walker, this.node, this.name, value, values, state)
-    else:
-        walker.deferred += 1
-        try:
-            _run_lambda(walker, value, [], state)
-        finally:
-            walker.deferred -= 1
-    state.done = done
-
-
 def _is_engine(walker: Walker, value: Symbol) -> bool:
     """A generator of random numbers: each number that it gives changes it."""
     name = str(value[1])
@@ -360,10 +227,6 @@ def _is_engine(walker: Walker, value: Symbol) -> bool:
             kind,
         )
     )
-
-
-def has_callback(walker: Walker, value: Symbol) -> bool:
-    return bool(walker.callback and re.search(rf"\b{walker.callback}\b", walker.lambdas[value[1]].node.text))
 
 
 def _set(state: State, name: str, value: Symbol) -> None:

@@ -1,35 +1,19 @@
-"""What the checks before a line prove: ranks, sizes, limits of data, and which sizes belong together.
+"""What the checks before a line speak of, and what they prove about ranks and emptiness.
 
 A check is believed as soon as it speaks of the thing: a finding on correct code is worse than a miss."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from faultlens.oplab.reading.events import Place
 from faultlens.oplab.reading.state import Fact
-from faultlens.oplab.reading.symbols import (
-    BOTH,
-    HIGH,
-    LOW,
-    TENSORS,
-    Symbol,
-    constant,
-    data_in,
-    is_tensor,
-    linear,
-    minus,
-    number,
-    origins,
-    parts,
-    tensors_in,
-)
+from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, minus, number, origins, parts, tensors_in
 
 _ABOUT = ("dims", "dim", "numel", "bytes", "shape", "dtype", "view", "ptr", "elem", "dims2")
-_SIZES = ("dim", "numel", "bytes", "size", "dims2", "shape")
-_FIXED = ("int", "numel", "dim", "dims", "size", "bytes", "tuple", "+", "-")
+SIZES = ("dim", "numel", "bytes", "size", "dims2", "shape")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -65,6 +49,10 @@ def _collect(symbol: Symbol, found: set[Symbol]) -> None:
 def facts(place: Place) -> Iterator[Fact]:
     """Without those that only say that a loop runs."""
     return (fact for fact in place.facts if fact.condition[0] != "runs")
+
+
+def speaks_of(place: Place, symbol: Symbol) -> bool:
+    return any(symbol in parts(fact.condition) for fact in facts(place))
 
 
 def rank_known(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
@@ -155,7 +143,7 @@ def size_told(place: Place, tensor: Symbol) -> bool:
     """Whether any check before speaks of its size."""
     for fact in facts(place):
         for part in told(fact.condition):
-            if part == ("whole", tensor) or (part[0] in _SIZES and part[1] == tensor):
+            if part == ("whole", tensor) or (part[0] in SIZES and part[1] == tensor):
                 return True
     return False
 
@@ -174,7 +162,7 @@ def not_empty(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset(
     for fact in place.facts:
         if fact.condition[0] == "runs":
             limit = fact.condition[2] or ()
-            if limit and any(part[0] in _SIZES and part[1] == tensor for part in origins(limit)):
+            if limit and any(part[0] in SIZES and part[1] == tensor for part in origins(limit)):
                 return True
             continue
         for part in told(fact.condition):
@@ -239,202 +227,3 @@ def _other_tensor(fact: Fact, tensor: Symbol) -> Symbol | None:
     if right == {tensor} and len(left) == 1 and right != left:
         return next(iter(left))
     return None
-
-
-# ------------------------------------------------------------------------------------------- limits
-
-
-def limits(place: Place, symbol: Symbol) -> frozenset[str]:
-    """On which sides checks limit an element of a tensor, or an attribute."""
-    sides: set[str] = set()
-    for fact in facts(place):
-        sides |= _sides(fact, symbol)
-        if sides >= BOTH:
-            break
-    return frozenset(sides)
-
-
-def _sides(fact: Fact, symbol: Symbol) -> frozenset[str]:
-    condition, holds = fact.condition, fact.holds
-    kind = condition[0]
-    if kind in ("<", "<=", ">", ">="):
-        less = (kind in ("<", "<=")) is holds
-        found: set[str] = set()
-        for side, limit in ((condition[1], HIGH if less else LOW), (condition[2], LOW if less else HIGH)):
-            if _contains(side, symbol):
-                found.add(limit)
-                if number(0) in condition:  # if (i < 0) i += n;
-                    found.add(LOW)
-                if any(part[0] == "unsigned" and _contains(part, symbol) for part in parts(side)):
-                    found |= BOTH if limit == HIGH else {LOW}
-        return frozenset(found)
-    if kind in ("==", "!="):
-        return BOTH if (kind == "==") is holds and _contains(condition, symbol) else frozenset()
-    if kind == "||":  # one of them holds: each must say the same
-        return frozenset(_sides(Fact(condition[1], holds), symbol) & _sides(Fact(condition[2], holds), symbol))
-    if kind == "&&":
-        return BOTH if _contains(condition, symbol) else frozenset()
-    return BOTH if _contains(condition, symbol) else frozenset()
-
-
-def _contains(condition: Symbol, symbol: Symbol) -> bool:
-    """An element stands for all of its tensor: checks run in loops of their own. One with a fixed place does not stand
-    for those that a loop visits."""
-    if symbol[0] == "elem":
-        fixed = not _visits(symbol)
-        return any(
-            (part[0] == "elem" and part[1] == symbol[1] and (fixed or _visits(part)))
-            or part in (("whole", symbol[1]), ("data", symbol[1]))
-            for part in told(condition)
-        )
-    return symbol in told(condition)
-
-
-def _visits(element: Symbol) -> bool:
-    """x(i) of a loop, not x(0) or x(n - 1)."""
-    return any(part[0] not in (*_FIXED, *TENSORS) for part in parts(element[2]))
-
-
-def speaks_of(place: Place, symbol: Symbol) -> bool:
-    return any(symbol in parts(fact.condition) for fact in facts(place))
-
-
-def unlimited(place: Place, symbol: Symbol) -> tuple[Symbol, frozenset[str]] | None:
-    """The first element in it that nothing limits, and the sides that are open."""
-    for data, sides in data_in(symbol):
-        known = sides | limits(place, data)
-        if not known >= BOTH:
-            return data, BOTH - known
-    return None
-
-
-# -------------------------------------------------------------------------------------------- sizes
-
-
-def extent(place: Place, buffer: Symbol) -> Symbol | None:
-    """Its number of elements, told by what it was made from."""
-    shape = place.shapes.get(buffer)
-    if buffer[0] in ("array", "vec", "heap"):
-        if shape is None or shape[0] == "allocated":
-            return _elements(shape[1]) if shape else None
-        return shape
-    if shape is None:
-        return ("numel", buffer) if is_tensor(buffer) else None
-    if shape[0] == "shape":
-        return extent(place, shape[1]) if shape[1] != buffer else None
-    if shape[0] == "mkshape":
-        product: Symbol = number(1)
-        for dim in shape[1:]:
-            product = dim if product == number(1) else ("*", product, dim)
-        return product
-    return None
-
-
-def _elements(size: Symbol) -> Symbol | None:
-    """malloc(n * sizeof(float))."""
-    factors: tuple[Symbol, ...] = size[1:] if size[0] == "*" else ()
-    others = [factor for factor in factors if factor[0] != "sizeof"]
-    return others[0] if len(others) == 1 and len(factors) == 2 else None
-
-
-def dimension(place: Place, tensor: Symbol, at: int) -> Symbol | None:
-    shape = place.shapes.get(tensor)
-    if shape is None:
-        return ("dim", tensor, number(at)) if is_tensor(tensor) else None
-    if shape[0] == "shape":
-        return dimension(place, shape[1], at) if shape[1] != tensor else None
-    dims: tuple[Symbol, ...] = shape[1:] if shape[0] == "mkshape" else ()
-    return dims[at] if at < len(dims) else None
-
-
-def related(place: Place, left: Iterable[Symbol], right: Iterable[Symbol]) -> bool:
-    """Whether checks, or how they were made, bring the two groups of tensors together."""
-    groups: dict[Symbol, Symbol] = {}
-
-    def root(symbol: Symbol) -> Symbol:
-        while symbol in groups:
-            symbol = groups[symbol]
-        return symbol
-
-    def unite(symbols: Iterable[Symbol]) -> None:
-        found = list(dict.fromkeys(map(root, symbols)))
-        for other in found[1:]:
-            groups[other] = found[0]
-
-    for fact in facts(place):
-        unite(_sized(fact.condition))
-    for tensor, shape in place.shapes.items():
-        unite([tensor, *_sized(shape)])
-    left, right = list(left), list(right)
-    if {root(symbol) for symbol in left} & {root(symbol) for symbol in right}:
-        return True
-    return all(size_told(place, tensor) for tensor in (*left, *right) if is_tensor(tensor))
-
-
-def _sized(condition: Symbol) -> list[Symbol]:
-    """Tensors whose size it speaks of, and the attributes, members and variables beside them."""
-    found: list[Symbol] = []
-    for part in told(condition):
-        if (part[0] in _SIZES or part[0] == "whole") and isinstance(part[1], tuple):
-            found.append(part[1])
-        elif part[0] in ("attr", "param", "member", "vary", "var", "name"):
-            found.append(part)
-    return found
-
-
-def highest(symbol: Symbol) -> Symbol | None:
-    """The largest value of an index whose loops all have limits."""
-    return _furthest(symbol, up=True)
-
-
-def lowest(symbol: Symbol) -> Symbol | None:
-    return _furthest(symbol, up=False)
-
-
-def _furthest(symbol: Symbol, up: bool) -> Symbol | None:
-    total: Symbol = number(0)
-    for atom, count in linear(symbol).items():
-        if atom == ():
-            total = ("+", total, number(count))
-            continue
-        if atom[0] == "loop":
-            to_limit = (count > 0) is up
-            limit = atom[4] if to_limit else atom[3]
-            if limit is None:
-                return None
-            value: Symbol = ("-", limit, number(1)) if to_limit else limit
-            if to_limit and atom[5] != 1:
-                return None  # the last step may fall short of the limit
-        elif atom[0] in _SIZES or atom[0] in ("attr",):
-            value = atom
-        else:
-            return None
-        total = ("+", total, ("*", number(count), value))
-    return total
-
-
-def lets_end_pass(place: Place, index: Symbol, size: Symbol) -> bool:
-    """if (i > n) fail: i == n passes, and no other check stops it."""
-    over = minus(index, size)
-    most: list[int] = []
-    for fact in facts(place):
-        kind, holds = fact.condition[0], fact.holds
-        if kind not in ("<", "<=", ">", ">="):
-            if index in told(fact.condition):
-                return False  # a check that is too hard to read
-            continue
-        left, right = fact.condition[1:] if (kind in ("<", "<=")) is holds else fact.condition[:0:-1]
-        strict = (kind in ("<", ">")) is holds
-        apart = _less(minus(left, right), over)
-        if set(apart) <= {()}:  # index - size + apart <= 0
-            most.append(-apart.get((), 0) - strict)
-    return bool(most) and min(most) >= 0
-
-
-def _less(left: dict[Symbol, int], right: dict[Symbol, int]) -> dict[Symbol, int]:
-    found = {atom: left.get(atom, 0) - right.get(atom, 0) for atom in (*left, *right)}
-    return {atom: count for atom, count in found.items() if count}
-
-
-def loops_in(symbol: Symbol) -> list[Symbol]:
-    return [part for part in parts(symbol) if part[0] == "loop"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from faultlens.oplab.reading.known import Call, store
+from faultlens.oplab.reading.known import Call, Handler, store
 from faultlens.oplab.reading.state import ALL, Held, State
 from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, number
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
-
-Handler = Callable[["Walker", Call, State], Symbol]
 
 
 def _which(walker: Walker, value: Symbol, kind: str) -> Symbol:

@@ -6,8 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
-from faultlens.oplab.reading.expressions import as_type, evaluate, mark_written
+from faultlens.oplab.reading.casts import as_type
+from faultlens.oplab.reading.expressions import evaluate
 from faultlens.oplab.reading.functions import declared_type
+from faultlens.oplab.reading.places import mark_written
 from faultlens.oplab.reading.state import Held, State
 from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, number
 from faultlens.oplab.reading.syntax import Node, name_of, read_again

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
+from faultlens.oplab.reading.casts import cast_expression
+from faultlens.oplab.reading.places import assign, element, indices, use
+from faultlens.oplab.reading.pointers import moved, pointer_expression
 from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import (
-    NULL,
-    UNKNOWN,
-    ZERO,
-    Symbol,
-    buffer_of,
-    constant,
-    data_in,
-    is_tensor,
-    number,
-    parts,
-)
+from faultlens.oplab.reading.symbols import NULL, UNKNOWN, Symbol, constant, number
 from faultlens.oplab.reading.syntax import Node, name_of, string_of
-from faultlens.oplab.reading.types import is_integer, is_unsigned, size_of, tidy
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
-_MAPS = re.compile(r"\b(?:\w*map|\w*set|vector<bool>)\b")  # writing one element may move others
 Evaluator = Callable[["Walker", Node, State], Symbol]
 
 
@@ -39,156 +28,6 @@ def evaluate(walker: Walker, node: Node | None, state: State) -> Symbol:
     for child in node.children:
         evaluate(walker, child, state)
     return UNKNOWN
-
-
-# --------------------------------------------------------------------------------------------- places
-
-
-def use(walker: Walker, node: Node, state: State, value: Symbol) -> None:
-    """A pointer is followed."""
-    if value == NULL:
-        walker.note("null", node, state, on=value)
-        state.possible = False
-        return
-    buffer = buffer_of(value) or value
-    held = state.held.get(buffer)
-    if held is not None and held.state == "freed":
-        walker.note("touch", node, state, on=buffer)
-
-
-def element(walker: Walker, node: Node, state: State, base: Symbol, given: list[Symbol], write: str = "") -> Symbol:
-    """base(i, j), base[i] or *base: read, or written with an operator."""
-    use(walker, node, state, base)
-    kind = base[0]
-    if kind == "view":
-        buffer, how, type_ = base[1], base[2], base[3]
-        index = tuple(given)
-    elif kind == "ptr":
-        buffer, how, type_ = base[1], "ptr", base[3]
-        first = given[0] if given else ZERO
-        index = (first if base[2] == ZERO else base[2] if first == ZERO else ("+", base[2], first),)
-    elif kind in ("array", "vec"):
-        buffer, how, type_, index = base, kind, base[2], tuple(given)
-    elif kind == "heap":
-        buffer, how, type_, index = base, "ptr", base[2], tuple(given)
-    elif kind == "inputs":
-        return ("listed", base[1])  # one stands for all: checks run in loops of their own
-    else:
-        if write:
-            outlives(walker, node, state, base, given[0] if given else UNKNOWN)
-            name = _variable_name(node)
-            kind = state.types.get(name, "")
-            if walker.parallel is not None and name in walker.shared and _MAPS.search(kind):
-                walker.note("assign", node, state, on=base, name=name, detail="captured", write=True)
-        return ("elem", base, given[0] if given else ZERO, "")
-    walker.note("index", node, state, on=buffer, by=index, name=how, detail=write, write=bool(write))
-    if write:
-        state.written |= {buffer}
-        if write != "=":
-            state.unset -= {_variable_name(node)}
-    return ("elem", buffer, index[0] if len(index) == 1 else ("tuple", *index), tidy(str(type_)))
-
-
-def outlives(walker: Walker, node: Node, state: State, base: Symbol, value: Symbol = UNKNOWN) -> None:
-    """What a member, a static variable or a global holds is changed."""
-    root = base
-    while root[0] in ("elem", "field", "part") and isinstance(root[1], tuple):
-        root = root[1]
-    if root[0] in ("member", "static", "global"):
-        walker.note("assign", node, state, on=base, by=(value,), name=str(root[1]), detail=str(root[0]), write=True)
-
-
-def assign(walker: Walker, target: Node, value: Symbol, state: State, node: Node, operator: str = "=") -> None:
-    """target = value."""
-    kind = target.kind
-    if kind == "parenthesized_expression" and target.children:
-        assign(walker, target.children[0], value, state, node, operator)
-    elif kind == "identifier":
-        _assign_name(walker, target, value, state, node, operator)
-    elif kind == "field_expression":
-        object_ = evaluate(walker, target.get("argument"), state)
-        if target.operator == "->":
-            use(walker, target, state, object_)
-        name = name_of(target.get("field"))
-        if object_ == ("this",):
-            _assign_member(walker, name, value, state, node, operator)
-        else:
-            outlives(walker, node, state, ("field", object_, name), value)
-            _keep(state, value)
-            mark_written(state, value)
-            state.variables[target.text] = value
-    elif kind == "subscript_expression":
-        base = evaluate(walker, target.get("argument"), state)
-        element(walker, target, state, base, _indices(walker, target, state), operator)
-        _keep(state, value)
-    elif kind == "pointer_expression" and target.operator == "*":
-        base = evaluate(walker, target.get("argument"), state)
-        if base[0] != "addr":
-            _keep(state, value)
-        if base[0] == "addr":
-            state.variables[base[1]] = value
-        elif base[0] in ("view", "ptr", "array", "heap", "null"):
-            element(walker, target, state, base, [ZERO], operator)
-        else:
-            mark_written(state, base)
-    elif kind == "call_expression":
-        walker.call(target, state, write=operator)
-    else:
-        evaluate(walker, target, state)
-
-
-def _assign_name(walker: Walker, target: Node, value: Symbol, state: State, node: Node, operator: str) -> None:
-    name = target.text
-    if name in state.variables:
-        old = state.variables[name]
-        if old[0] == "static":
-            walker.note("assign", node, state, on=old, by=(value,), name=name, detail="static", write=True)
-            _keep(state, value)
-            return
-        if name in state.stale and "&" in state.types.get(name, ""):
-            walker.note("touch", node, state, on=state.refers.get(name, UNKNOWN), name=name)
-        if old[0] == "view" and "*" not in state.types.get(name, ""):  # all elements
-            mark_written(state, old)
-            return
-        if operator != "=" and name in state.unset:
-            walker.note("unset", target, state, name=name)
-        if walker.parallel is not None and name in walker.shared:
-            walker.note("assign", node, state, on=("var", name), by=(value,), name=name, detail="captured", write=True)
-        if is_tensor(old) and "Tensor&" in state.types.get(name, "").replace(" ", ""):
-            mark_written(state, old)
-        state.variables[name] = value
-        state.unset -= {name}
-        if operator == "=":
-            state.stale -= {name}
-    elif walker.owner is not None and name in walker.owner.members:
-        _assign_member(walker, name, value, state, node, operator)
-    elif name in walker.unit.globals:
-        walker.note("assign", node, state, on=("global", name), by=(value,), name=name, detail="global", write=True)
-        _keep(state, value)
-    else:
-        state.variables[name] = value
-
-
-def _assign_member(walker: Walker, name: str, value: Symbol, state: State, node: Node, operator: str) -> None:
-    member = walker.member(name)
-    walker.note("assign", node, state, on=member, by=(value,), name=member[1], detail="member", write=True)
-    _keep(state, value)
-    state.members[name] = value if operator == "=" else member
-
-
-def _keep(state: State, value: Symbol) -> None:
-    """Memory that was stored somewhere is somebody else's to give back."""
-    held = state.held.get(value)
-    if held is not None and held.state == "live":
-        state.held[value] = held._replace(state="escaped")
-
-
-def mark_written(state: State, value: Symbol) -> None:
-    views = (part for part in parts(value) if part[0] in ("view", "ptr") or part == value)
-    state.written |= {buffer for view in views if (buffer := buffer_of(view))}
-
-
-# ---------------------------------------------------------------------------------------- expressions
 
 
 def _number(_: Walker, node: Node, __: State) -> Symbol:
@@ -242,7 +81,7 @@ def _binary(walker: Walker, node: Node, state: State) -> Symbol:
     if sign == "*" and left_node is not None and right_node is not None:
         walker.note("multiply", node, state, on=left, by=(left, right), detail=inferred.type_of(walker, node, state))
     if sign in ("+", "-") and (left[0] in ("ptr", "heap", "array") or right[0] == "ptr"):
-        return _moved(left, right, sign)
+        return moved(left, right, sign)
     made: Symbol = (sign, left, right)
     if sign in ("+", "-", "*", "/", "<<", "%"):
         folded = _folded(sign, left, right)
@@ -262,17 +101,6 @@ def _folded(sign: str, left: Symbol, right: Symbol) -> int | None:
     return {"+": a + b, "-": a - b, "*": a * b}[sign]
 
 
-def _moved(left: Symbol, right: Symbol, sign: str) -> Symbol:
-    """A pointer and a distance."""
-    pointer, distance = (left, right) if left[0] in ("ptr", "heap", "array") else (right, left)
-    if distance[0] in ("ptr", "heap", "array"):
-        return (sign, left, right)
-    step: Symbol = distance if sign == "+" else ("neg", distance)
-    if pointer[0] == "ptr":
-        return ("ptr", pointer[1], step if pointer[2] == ZERO else ("+", pointer[2], step), pointer[3])
-    return ("ptr", pointer, step, pointer[2])
-
-
 def _unary(walker: Walker, node: Node, state: State) -> Symbol:
     value = evaluate(walker, node.get("argument"), state)
     if node.operator in ("!", "not"):
@@ -288,7 +116,7 @@ def _update(walker: Walker, node: Node, state: State) -> Symbol:
         return UNKNOWN
     old = evaluate(walker, target, state) if target.kind == "identifier" else UNKNOWN
     sign = "+" if node.operator == "++" else "-"
-    new = _moved(old, number(1), sign) if old[0] == "ptr" else (sign, old, number(1))
+    new = moved(old, number(1), sign) if old[0] == "ptr" else (sign, old, number(1))
     assign(walker, target, new, state, node, f"{sign}=")
     behind = node.children and node.source.data[node.start : node.start + 1] not in (b"+", b"-")
     return old if behind else new
@@ -312,7 +140,7 @@ def _assignment(walker: Walker, node: Node, state: State) -> Symbol:
             walker.note(
                 "multiply", node, state, on=old, by=(value,), name="+=", detail=inferred.type_of(walker, left, state)
             )
-        value = _moved(old, value, operator) if old[0] == "ptr" and operator in "+-" else (operator, old, value)
+        value = moved(old, value, operator) if old[0] == "ptr" and operator in "+-" else (operator, old, value)
     elif sign in ("/=", "%="):  # out(i) /= d(i)
         kind = inferred.type_of(walker, left, state) if sign == "/=" else "int64"
         walker.note("divide", node, state, by=(value,), name=sign[0], detail=kind)
@@ -338,80 +166,9 @@ def _conditional(walker: Walker, node: Node, state: State) -> Symbol:
     return values[0] if values[0] == values[1] else ("?:", condition, *values)
 
 
-def _cast(walker: Walker, node: Node, state: State) -> Symbol:
-    kind, value = node.get("type"), evaluate(walker, node.get("value"), state)
-    return cast(walker, node, state, "cast", kind.text if kind else "", value)
-
-
-def cast(walker: Walker, node: Node, state: State, how: str, kind: str, value: Symbol) -> Symbol:
-    """(float*)p, static_cast<int64_t>(x)."""
-    type_ = tidy(kind.replace("*", " ")) if "*" in kind else tidy(kind)
-    if value[0] in ("ptr", "heap", "array") and "*" in kind:
-        walker.note("cast", node, state, on=value, name=how, detail=kind)
-        if value[0] == "heap":
-            return value
-        known = size_of(type_), size_of(str(value[3] if value[0] == "ptr" else value[2]))
-        buffer, offset = (value[1], value[2]) if value[0] == "ptr" else (value, ZERO)
-        same = known[0] == known[1] or not known[1] or type_ in ("T", "void")
-        if same:
-            return ("ptr", buffer, offset, type_)
-        return ("ptr", ("retyped", buffer, value), offset, type_)
-    if is_tensor(value) and "const_cast" in how:
-        walker.note("cast", node, state, on=value, name=how, detail=kind)
-    if value[0] == "float" and is_integer(type_):
-        return UNKNOWN
-    return as_type(value, type_)
-
-
-def as_type(value: Symbol, kind: str) -> Symbol:
-    """Data in an unsigned number is not negative; it is large instead."""
-    return ("unsigned", value) if is_unsigned(kind) and any(data_in(value)) else value
-
-
-def _pointer(walker: Walker, node: Node, state: State) -> Symbol:
-    target = node.get("argument")
-    if target is None:
-        return UNKNOWN
-    if node.operator == "*":
-        value = evaluate(walker, target, state)
-        if value[0] in ("ptr", "array", "heap", "null"):
-            return element(walker, node, state, value, [ZERO])
-        use(walker, node, state, value)
-        return state.variables.get(value[1], UNKNOWN) if value[0] == "addr" else value
-    return _address(walker, target, state)
-
-
-def _address(walker: Walker, target: Node, state: State) -> Symbol:
-    """&x: nothing is read."""
-    if target.kind == "identifier":
-        state.unset -= {target.text}
-        value = state.variables.get(target.text)
-        if value is not None and (
-            is_tensor(value) and "*" not in state.types.get(target.text, "") and value[0] == "input"
-        ):
-            return value
-        if value is not None:
-            return ("addr", target.text)
-        if walker.owner is not None and target.text in walker.owner.members:
-            return ("addr", f"this.{target.text}")
-        return ("addr", target.text)
-    events = len(walker.events)
-    value = evaluate(walker, target, state)
-    if value[0] == "elem":
-        del walker.events[events:]  # only its address is taken
-        return ("ptr", value[1], value[2], value[3]) if buffer_of(value) else ("addr-of", value)
-    return value if is_tensor(value) else ("addr-of", value)
-
-
 def _subscript(walker: Walker, node: Node, state: State) -> Symbol:
     base = evaluate(walker, node.get("argument"), state)
-    return element(walker, node, state, base, _indices(walker, node, state))
-
-
-def _indices(walker: Walker, node: Node, state: State) -> list[Symbol]:
-    listed = node.get("indices") or node.get("index")
-    nodes = listed.children if listed is not None and listed.kind == "subscript_argument_list" else [listed]
-    return [evaluate(walker, each, state) for each in nodes]
+    return element(walker, node, state, base, indices(walker, node, state))
 
 
 def _field(walker: Walker, node: Node, state: State) -> Symbol:
@@ -478,8 +235,8 @@ _EXPRESSIONS: dict[str, Evaluator] = {
     "update_expression": _update,
     "assignment_expression": _assignment,
     "conditional_expression": _conditional,
-    "cast_expression": _cast,
-    "pointer_expression": _pointer,
+    "cast_expression": cast_expression,
+    "pointer_expression": pointer_expression,
     "subscript_expression": _subscript,
     "field_expression": _field,
     "comma_expression": _comma,
@@ -491,8 +248,3 @@ _EXPRESSIONS: dict[str, Evaluator] = {
     "lambda_expression": lambda walker, node, _: walker.function_value(node),
     "throw_statement": _throw,
 }
-
-
-def _variable_name(node: Node) -> str:
-    inner = node.get("argument") or node.get("function")
-    return inner.text if inner is not None and inner.kind == "identifier" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,19 @@ class Call:
     types: list[str] = field(default_factory=list)  # template arguments
     object: Symbol | None = None
 
+    @property
+    def on(self) -> Symbol:
+        """The object whose method it is."""
+        return self.object or UNKNOWN
+
     def values(self, walker: Walker, state: State) -> list[Symbol]:
         return given_values(walker, self.given, state)
 
     def value(self, walker: Walker, state: State, number: int) -> Symbol:
         return evaluate(walker, self.given[number], state) if number < len(self.given) else UNKNOWN
+
+
+Handler = Callable[["Walker", Call, State], Symbol]
 
 
 def given_values(walker: Walker, given: list[Node], state: State) -> list[Symbol]:

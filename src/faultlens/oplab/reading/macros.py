@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import declarations
-from faultlens.oplab.reading.expressions import assign, evaluate
+from faultlens.oplab.reading.expressions import evaluate
+from faultlens.oplab.reading.places import assign
 from faultlens.oplab.reading.state import State
 from faultlens.oplab.reading.symbols import UNKNOWN, Symbol
 from faultlens.oplab.reading.syntax import Node

@@ -9,6 +9,7 @@ from faultlens.oplab.reading.symbols import Symbol, parts
 from faultlens.oplab.reading.syntax import Node
 
 ALL = ("output", "*")  # whatever outputs there are
+MOST_STATES = 16  # kept apart at one point
 
 
 class Fact(NamedTuple):

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from faultlens.oplab.reading.expressions import mark_written
-from faultlens.oplab.reading.known import Call
+from faultlens.oplab.reading.known import Call, Handler
+from faultlens.oplab.reading.places import mark_written
 from faultlens.oplab.reading.state import State
 from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, constant, number, parts
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
-Handler = Callable[["Walker", Call, State], Symbol]
 RANKS = {"vec": 1, "matrix": 2, "scalar": 0}
 
 
-def _on(this: Call) -> Symbol:
-    return this.object or UNKNOWN
-
-
 def _about(kind: str) -> Handler:
-    return lambda _, this, __: (kind, _on(this))
+    return lambda _, this, __: (kind, this.on)
 
 
 def _dim(walker: Walker, this: Call, state: State) -> Symbol:
-    tensor, at = _on(this), this.value(walker, state, 0)
+    tensor, at = this.on, this.value(walker, state, 0)
     if tensor[0] == "mkshape":
         known = constant(at)
         return tensor[1 + known] if known is not None and 0 <= known < len(tensor) - 1 else UNKNOWN
@@ -39,7 +33,7 @@ def _dim(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _view(walker: Walker, this: Call, state: State) -> Symbol:
-    tensor = _on(this)
+    tensor = this.on
     values = this.values(walker, state)
     type_ = this.types[0] if this.types else ""
     rank: int | None = RANKS.get(this.name)
@@ -63,13 +57,13 @@ def _view(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _raw(walker: Walker, this: Call, state: State) -> Symbol:
-    walker.note("raw", this.node, state, on=_on(this))
-    return ("ptr", _on(this), ZERO, "void")
+    walker.note("raw", this.node, state, on=this.on)
+    return ("ptr", this.on, ZERO, "void")
 
 
 def _tensor_data(walker: Walker, this: Call, state: State) -> Symbol:
-    walker.note("raw", this.node, state, on=_on(this), name="tensor_data")
-    return ("view", _on(this), "tensor_data", "char", 1)
+    walker.note("raw", this.node, state, on=this.on, name="tensor_data")
+    return ("view", this.on, "tensor_data", "char", 1)
 
 
 TENSOR: dict[str, Handler] = {
@@ -82,8 +76,8 @@ TENSOR: dict[str, Handler] = {
     "dim_size": _dim,
     "data": _raw,
     "tensor_data": _tensor_data,
-    "IsInitialized": lambda _, this, __: ("call", "IsInitialized", _on(this)),
-    "IsSameSize": lambda walker, this, state: ("==", ("shape", _on(this)), ("shape", this.value(walker, state, 0))),
+    "IsInitialized": lambda _, this, __: ("call", "IsInitialized", this.on),
+    "IsSameSize": lambda walker, this, state: ("==", ("shape", this.on), ("shape", this.value(walker, state, 0))),
     **dict.fromkeys(
         ("flat", "vec", "matrix", "tensor", "scalar", "unaligned_flat", "shaped", "unaligned_shaped", "flat_inner_dims",
          "flat_outer_dims", "flat_inner_outer_dims", "bit_casted_tensor", "reinterpret_last_dimension"), _view
@@ -93,7 +87,7 @@ TENSOR: dict[str, Handler] = {
 
 def _of_shape(kind: str) -> Handler:
     def about(_: Walker, this: Call, __: State) -> Symbol:
-        shape = _on(this)
+        shape = this.on
         if shape[0] == "shape":
             return (kind, shape[1])
         if kind == "dims":
@@ -113,7 +107,7 @@ def _changed_shape(walker: Walker, this: Call, state: State) -> Symbol:
         walker.note("size", this.node, state, by=values[-1:], name="shape")
     function = this.node.get("function")
     target = function.get("argument") if function is not None else None
-    old = _on(this)
+    old = this.on
     new: Symbol = ("call", this.name, old, *values)
     if old[0] == "mkshape" and this.name == "AddDim" and not state_in_loop(walker):
         new = (*old, *values[:1])
@@ -130,7 +124,7 @@ SHAPE: dict[str, Handler] = {
     "dims": _of_shape("dims"),
     "num_elements": _of_shape("numel"),
     "dim_size": _dim,
-    "IsSameSize": lambda walker, this, state: ("==", _on(this), this.value(walker, state, 0)),
+    "IsSameSize": lambda walker, this, state: ("==", this.on, this.value(walker, state, 0)),
     **dict.fromkeys(
         ("AddDim", "set_dim", "InsertDim", "RemoveDim", "RemoveLastDims", "AddDimWithStatus", "SetDimWithStatus",
          "AppendShape", "RemoveDimWithStatus", "InsertDimWithStatus", "RemoveDimRange", "RemoveFirstDims"),
@@ -140,7 +134,7 @@ SHAPE: dict[str, Handler] = {
 
 
 def _dimension(walker: Walker, this: Call, state: State) -> Symbol:
-    view, at = _on(this), this.value(walker, state, 0)
+    view, at = this.on, this.value(walker, state, 0)
     if view[2] in ("flat", "unaligned_flat"):
         return ("numel", view[1])
     if view[2] in ("vec", "matrix", "tensor"):
@@ -149,7 +143,7 @@ def _dimension(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _pointer(walker: Walker, this: Call, state: State) -> Symbol:
-    view = _on(this)
+    view = this.on
     if view[2] == "tensor_data":
         walker.note("raw", this.node, state, on=view[1])
         return ("ptr", view[1], ZERO, "void")
@@ -158,18 +152,18 @@ def _pointer(walker: Walker, this: Call, state: State) -> Symbol:
 
 def _fill(walker: Walker, this: Call, state: State) -> Symbol:
     this.values(walker, state)
-    mark_written(state, _on(this))
-    return _on(this)
+    mark_written(state, this.on)
+    return this.on
 
 
 def _size(_: Walker, this: Call, __: State) -> Symbol:
-    return ("bytes" if _on(this)[2] == "tensor_data" else "numel", _on(this)[1])
+    return ("bytes" if this.on[2] == "tensor_data" else "numel", this.on[1])
 
 
 VIEW: dict[str, Handler] = {
     "size": _size,
     "dimension": _dimension,
     "data": _pointer,
-    "device": lambda walker, this, state: (this.values(walker, state) and _on(this)) or _on(this),
+    "device": lambda walker, this, state: (this.values(walker, state) and this.on) or this.on,
     **dict.fromkeys(("setZero", "setConstant", "setRandom", "setValues"), _fill),
 }

@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import facts, highest, speaks_of
+from faultlens.oplab.reading.checked import facts, speaks_of
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.index_range import highest
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, linear, origins, parts
 from faultlens.oplab.reading.types import size_of

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import extent, facts, highest, loops_in, unlimited
+from faultlens.oplab.reading.checked import facts
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.extents import extent
+from faultlens.oplab.reading.index_range import highest, loops_in
+from faultlens.oplab.reading.limits import unlimited
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import constant, linear, minus, parts
 from faultlens.oplab.reading.unit import Followed

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding, Severity
 from faultlens.oplab.reading.rule import Rule
+from faultlens.oplab.reading.statements import STATUSES
 from faultlens.oplab.reading.syntax import Node, name_of
 from faultlens.oplab.reading.unit import Followed
-from faultlens.oplab.reading.walk import STATUSES
 from faultlens.oplab.reading.wording import context_of, short
 
 _GIVE = ("allocate_output", "allocate_temp", "allocate_persistent", "forward_input_or_allocate_output",

@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import extent, unlimited
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.extents import extent
+from faultlens.oplab.reading.limits import unlimited
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import HIGH, LOW, Symbol, constant, parts
 from faultlens.oplab.reading.unit import Followed

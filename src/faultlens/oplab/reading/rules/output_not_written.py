@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import dimension, extent, facts
+from faultlens.oplab.reading.checked import facts
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.extents import dimension, extent
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, minus, number, parts, tensors_in

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import dimension, extent, facts, highest, lets_end_pass, loops_in, lowest
+from faultlens.oplab.reading.checked import facts
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.extents import dimension, extent
+from faultlens.oplab.reading.index_range import highest, lets_end_pass, loops_in, lowest
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, data_in, is_tensor, linear, minus, number, parts
 from faultlens.oplab.reading.types import size_of

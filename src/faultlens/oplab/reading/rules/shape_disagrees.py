@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import facts, rank_known, related
+from faultlens.oplab.reading.checked import facts, rank_known
 from faultlens.oplab.reading.events import Event, Place
+from faultlens.oplab.reading.extents import related
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import CONTEXT, UNKNOWN, Symbol, minus, parts

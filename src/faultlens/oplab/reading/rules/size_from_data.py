@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import facts, not_empty, speaks_of, unlimited
+from faultlens.oplab.reading.checked import facts, not_empty, speaks_of
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.limits import unlimited
 from faultlens.oplab.reading.registered import Op
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import LOW, Symbol, constant, linear, parts, tensors_in

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import limits
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.limits import limits
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor, parts
 from faultlens.oplab.reading.syntax import Node

@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.checked import dimension, extent, loops_in, related, size_told, speaks_of
+from faultlens.oplab.reading.checked import size_told, speaks_of
 from faultlens.oplab.reading.dimensions import forgotten
 from faultlens.oplab.reading.events import Event
+from faultlens.oplab.reading.extents import dimension, extent, related
+from faultlens.oplab.reading.index_range import loops_in
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import Symbol, constant, is_tensor, linear, origins
 from faultlens.oplab.reading.unit import Followed
