@@ -458,6 +458,13 @@ BAD = {
         "__global__ void Twice(const float* in, int n, float* out) {\n"
         "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  out[i] = in[i] * 2;\n}\n",
     ),
+    "assembler for aligned addresses": (
+        "OP119",
+        kernel(
+            "Step(x.flat<float>().data() + 1);",
+            before='static void Step(const float* p) { asm volatile("vmovaps (%0), %%ymm0" :: "r"(p) : "xmm0"); }',
+        ),
+    ),
     "copied owner": (
         "OP135",
         kernel(
@@ -692,6 +699,11 @@ GOOD = {
     "CUDA": (
         "__global__ void Twice(const float* in, int n, float* out) {\n"
         "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) out[i] = in[i] * 2;\n}\n"
+    ),
+    "assembler where it is aligned, and for any address": kernel(
+        "Step(x.flat<float>().data() + 8, x.flat<float>().data() + 1);",
+        before="static void Step(const float* p, const float* q) {\n"
+        '  asm volatile("vmovaps (%0), %%ymm0\\n vmovups (%1), %%ymm1" :: "r"(p), "r"(q) : "xmm0", "xmm1"); }',
     ),
     "CUDA, one block": (
         "__global__ void Ones(float* out) {\n  __shared__ float part[64];\n  part[threadIdx.x] = 1;\n  __syncthreads();\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
 from faultlens.oplab.reading.casts import cast_expression
-from faultlens.oplab.reading.places import assign, element, indices, use
+from faultlens.oplab.reading.places import assign, element, indices, mark_written, use
 from faultlens.oplab.reading.pointers import moved, pointer_expression
 from faultlens.oplab.reading.state import State
 from faultlens.oplab.reading.symbols import NULL, UNKNOWN, Symbol, constant, number
@@ -209,6 +209,16 @@ def _literal(walker: Walker, node: Node, state: State) -> Symbol:
     return walker.made(kind.text if kind else "", values, node, state, listed=True)
 
 
+def _assembler(walker: Walker, node: Node, state: State) -> Symbol:
+    """Its operands, in the order of their numbers; it may write wherever they point."""
+    kinds = ("gnu_asm_output_operand", "gnu_asm_input_operand")
+    values = [evaluate(walker, each.get("value"), state) for kind in kinds for each in node.find(kind)]
+    for value in values:
+        mark_written(state, value)
+    walker.note("call", node, state, name="asm", by=values)
+    return UNKNOWN
+
+
 def _throw(walker: Walker, node: Node, state: State) -> Symbol:
     walker.note("throw", node, state, name="throw")
     state.possible = False
@@ -247,4 +257,5 @@ _EXPRESSIONS: dict[str, Evaluator] = {
     "delete_expression": lambda walker, node, state: walker.delete(node, state),
     "lambda_expression": lambda walker, node, _: walker.function_value(node),
     "throw_statement": _throw,
+    "gnu_asm_expression": _assembler,
 }

@@ -15,6 +15,9 @@ _LOADS = re.compile(
     r"^_mm(256|512)?_(?:mask_|maskz_)?(?:load|store|stream|stream_load)_(?:ps|pd|si128|si256|si512|epi32|epi64)$"
 )
 _VECTORS = re.compile(r"\b__m(128|256|512)[id]?\b")
+_ALIGNED_MOVES = re.compile(r"\b(v?mov(?:aps|apd|dqa\w*|ntps|ntpd|ntdqa?))\b[^\\\n;\"]*")
+_OPERAND = re.compile(r"\(%(\d+)\)")
+_REGISTERS = {"%zmm": 64, "%ymm": 32, "%xmm": 16}
 _WIDTHS = {None: 16, "": 16, "128": 16, "256": 32, "512": 64}
 
 
@@ -72,30 +75,14 @@ class UnalignedAccess(Rule):
                         f"a `{event.detail}` must be a multiple of {width}, {why}",
                         "_mm256_loadu_ps(p)",
                     )
-        yield from self._assembler(followed)
-
-    def _assembler(self, followed: Followed) -> Iterator[OpFinding]:
-        """Instructions for aligned addresses, written by hand, on a pointer that was moved."""
-        seen = set()
-        for event in good(followed.events):
-            body = event.place.function
-            if id(body) in seen:
-                continue
-            seen.add(id(body))
-            for node in body.body.walk():
-                if node.kind in ("gnu_asm_expression", "asm_statement") and re.search(
-                    r"v?mov(?:aps|apd|dqa|ntps|ntdq)", node.text
-                ):
-                    moved = [
-                        each
-                        for each in followed.events
-                        if each.kind in ("index", "call") or each.place.function is body
-                    ]
-                    if moved and _is_moved(followed):
-                        yield self.found(
-                            node, "an instruction that needs an aligned address, on a pointer that was moved",
-                            "use the form for any address", "vmovups (%0), %%ymm0", followed=followed,
-                        )  # fmt: skip
+        for event in good(followed.of("call")):
+            for instruction in _ALIGNED_MOVES.finditer(event.node.text if event.name == "asm" else ""):
+                place = _OPERAND.search(instruction[0])
+                pointer = event.by[int(place[1])] if place and int(place[1]) < len(event.by) else None
+                width = next((width for name, width in _REGISTERS.items() if name in instruction[0]), 16)
+                if pointer and (why := _why(pointer, width)):
+                    says = f"`{instruction[1]}` needs an address that is a multiple of {width}, {why}"
+                    yield self._finding(event, followed, says, "vmovups (%0), %%ymm0")
 
     def _finding(self, event: Event, followed: Followed, title: str, code: str) -> OpFinding:
         return self.found(event, title, "use the form for any address", code, followed=followed)
@@ -105,10 +92,6 @@ def _is_given(node: Node) -> bool:
     """_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)): the instruction decides what it needs."""
     call = next((each for each in node.above() if each.kind == "call_expression"), None)
     return call is not None and name_of(call.get("function")).startswith("_mm")
-
-
-def _is_moved(followed: Followed) -> bool:
-    return bool(re.search(r"\.data\(\)\s*\+\s*\w", followed.function.node.text))
 
 
 def _why(pointer: Symbol, width: int) -> str:
