@@ -1,4 +1,4 @@
-"""Draws a report, a check-up, a scan or a forecast as a terminal shows it: `python tools/picture.py JSON OUT.svg`."""
+"""Draws what faultlens tells, from its JSON, as a terminal shows it: `python tools/picture.py JSON OUT.svg`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rich.terminal_theme import TerminalTheme
 from faultlens import reportfile
 from faultlens.finding import Checkup
 from faultlens.forecasted import Forecast
-from faultlens.report import checkup, forecast, scanned, terminal
+from faultlens.op_findings import OpReport
+from faultlens.report import checkup, forecast, op_findings, scanned, terminal
 from faultlens.reporting import renewed
 from faultlens.scanned import Scan
 
@@ -46,6 +47,8 @@ def main() -> None:
         scanned.render(msgspec.json.decode(data, type=Scan), console=console, verbose=options.verbose)
     elif b'"largest_batch"' in data:
         forecast.render(msgspec.json.decode(data, type=Forecast), console=console, verbose=options.verbose)
+    elif b'"verb"' in data:
+        op_findings.render(msgspec.json.decode(data, type=OpReport), console=console, verbose=options.verbose)
     else:
         report = renewed(reportfile.read(options.report))
         terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
