@@ -108,6 +108,16 @@ class TestOnAGpu:
         assert found["findings"] == []
         assert {line.split(":")[0] for line in found["done"]} > {"memcheck", "racecheck", "initcheck", "synccheck"}
 
+    def test_nothing_about_templates_of_cuda(self, tmp_path: Path) -> None:
+        library = tmp_path / "templates.so"
+        words = ["-O2", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", str(GPU / "templates.cu"), "-o", str(library)]
+        subprocess.run([str(tools.nvcc()), *words], check=True)
+        program = ["--", sys.executable, GPU / "drive.py", library, "sums_and_sorts"]
+        checks = ["--memcheck", "--racecheck", "--initcheck", "--synccheck"]
+        found, said = sanitized(tmp_path, 0, GPU / "templates.cu", library, *checks, *program)
+        assert said.count("sums_and_sorts 0\n") == 4
+        assert found["findings"] == []
+
     def test_known_by_its_source_alone(self, library: Path, tmp_path: Path) -> None:
         program = ["--", sys.executable, GPU / "drive.py", library, "past_the_end"]
         found, _ = sanitized(tmp_path, 1, GPU / "planted.cu", *program)

@@ -67,6 +67,7 @@ class _Ladder:
         self.target = target if target or not self.is_op else target_of(self.python)
         python = self.target.python if self.target else self.python or sys.executable
         self.recipe = Recipe(subject.sources, python, self.target, wishes.flags) if subject.sources else None
+        self.built: dict[tuple[str, ...], Path] = {}  # by flags
         self.findings: list[OpFinding] = []
         self.done: list[str] = []
         self.skipped: list[str] = []
@@ -132,7 +133,7 @@ class _Ladder:
     def _pass(self, names: tuple[str, ...], folder: Path) -> None:
         folder.mkdir()
         label, log = " + ".join(names), folder / "log"
-        began = time.monotonic()
+        began, before = time.monotonic(), len(self.built)
         built = self._build(names, folder) if self._is_built(names[0]) else None
         built_in = time.monotonic() - began
         loaded = built or self.subject.library
@@ -157,7 +158,7 @@ class _Ladder:
         found = reading.findings_of(ended, self.subject.sources, loaded)
         # The line of a program of ours says nothing.
         self.findings += found if self.command else [replace(finding, called_from=None) for finding in found]
-        how = f", built in {duration(built_in)}" if built else ""
+        how = f", built in {duration(built_in)}" if len(self.built) > before else ""
         self.done.append(f"{label}: {reading.ending_of(ended.crash)} after {duration(took)}{how}")
 
     def _is_built(self, name: str) -> bool:
@@ -168,14 +169,19 @@ class _Ladder:
         return RUNGS[name].needs_source or not self.subject.library
 
     def _build(self, names: tuple[str, ...], folder: Path) -> Path | None:
+        """Once for all passes that want the same."""
         if self.recipe is None:
             return None
+        flags = tuple(flag for name in names for flag in builds.FLAGS.get(name, ()))
+        if flags in self.built:
+            return self.built[flags]
         library = folder / f"{self.recipe.sources[0].stem}.so"
         self.wishes.tell(f"building {self.subject.name} ({' + '.join(names)})")
         if names == ("tsan",):
             builds.build_for_races(self.recipe, library)
         else:
-            builds.build_checked(self.recipe, library, [flag for name in names for flag in builds.FLAGS.get(name, ())])
+            builds.build_checked(self.recipe, library, flags)
+        self.built[flags] = library
         return library
 
     def _guest(self, names: tuple[str, ...], folder: Path, log: Path, built: Path | None) -> dict[str, str]:
