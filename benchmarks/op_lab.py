@@ -32,7 +32,7 @@ VERBS = ("check", "test", "sanitize")
 SOURCES = BUG, TWIN, REAL = "bug.cc", "fixed.cc", "op.cc"
 TOLERANCE = 2  # lines
 SECONDS = 30  # of `op test`
-RUNGS = ("--asan", "--ubsan", "--outputs", "--tsan", "--time-limit", "300")
+RUNGS = ("--asan", "--ubsan", "--outputs", "--tsan", "--time-limit", "120")
 PATIENCE_S = 900
 TITLE = "Planted mistakes in custom ops"
 TEXT = """\

@@ -13,9 +13,12 @@ from faultlens.oplab.sanitizing.parsers.python_lines import Noted
 from faultlens.oplab.sanitizing.reports import Frame, Reported
 from faultlens.oplab.sanitizing.rules import RULES
 
-_FOREIGN = re.compile(r"/(site|dist)-packages/|/include/(c\+\+|tensorflow|absl|Eigen|unsupported)/|^/usr/(include|lib)")
+_FOREIGN = re.compile(
+    r"/(site|dist)-packages/|/include/(c\+\+|tensorflow|absl|Eigen|unsupported|cub|thrust|cuda|cccl)/|^/usr/(include|lib)"
+)
 _INNERMOST = ("gpu-uninitialised", "gpu-data-race", "gpu-leak", "gpu-call-failed")
-_NO_LINES = "For the line, name its .cu source, too, or build the library with nvcc -lineinfo."
+_NO_LINES = "For the line, build the library with -g."
+_NO_LINES_OF_KERNELS = "For the line, name its .cu source, too, or build the library with nvcc -lineinfo."
 _KERNEL = re.compile(r"(?:^|\s|::)(\w+)(?:<[^()]*>)?::Compute(?:Async)?\(")
 
 
@@ -68,9 +71,13 @@ def finding_of(reported: Reported, op: Op, called_from: Location | None) -> OpFi
         op=reported.op or _kernel([*reported.frames, *(frame for other in reported.others for frame in other.frames)]),
         related=tuple(related),
         evidence=tuple(Evidence(fact, reported.tool) for fact in reported.facts),
-        fixes=tuple(Fix(text) for text in (rule.fix, "" if place else _NO_LINES) if text),
+        fixes=tuple(Fix(text) for text in (rule.fix, "" if place else _how_to_line(reported)) if text),
         called_from=called_from,
     )
+
+
+def _how_to_line(reported: Reported) -> str:
+    return _NO_LINES_OF_KERNELS if reported.rule.startswith("gpu-") else _NO_LINES
 
 
 def _again(own: Sequence[Frame]) -> Frame | None:
