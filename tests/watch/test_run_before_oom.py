@@ -130,7 +130,8 @@ def test_what_held_the_memory_before_it_was_killed(tmp_path: Path) -> None:
     held = ran.report.crash.held
     assert held is not None and held.inside and held.limit == GIB
     assert held.used > 0.85 * GIB and held.seconds < (ran.report.crash.seconds or 0)
-    images, history, kernel = held.holders[:3]
+    named = [each for each in held.holders if "no Python object was seen to hold" not in each.text]  # how much varies
+    images, history, kernel = named[:3]
     assert images.text.startswith("the array `.images` of a Loader object: uint8[")
     assert history.text == (
         "the list `history` (global of holding.py): 25 EagerTensors of float32[4,256,1024], about 100 MiB in all"
