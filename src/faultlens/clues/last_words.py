@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from faultlens.clues.messages import fatal_on_its_own
 from faultlens.clues.tracebacks import PythonException, uncaught_exception
 from faultlens.crash import Crash
 from faultlens.safe_text import last_lines
@@ -73,5 +74,5 @@ def python_exception(crash: Crash) -> PythonException | None:
 
 
 def _telling_lines(crash: Crash) -> list[str]:
-    lines = last_lines(crash.output.stderr or "", _LINES_SEARCHED)
+    lines = last_lines(fatal_on_its_own(crash.output.stderr or ""), _LINES_SEARCHED)
     return [_LOG_PREFIX.sub(r"\2 (\1)", line) for line in lines if not _NOISE.search(line)]

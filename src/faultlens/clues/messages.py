@@ -9,6 +9,7 @@ from faultlens.crash import Crash
 
 # "F0000 00:00:1 42 tensor.cc:1120] Check failed: …" and, before TensorFlow 2.17, "…: F tensorflow/core/x.cc:12] …"
 _FATAL_LOG = re.compile(r"^(?:F\d{4} [\d:.]+ +\d+|\d[\d-]+ [\d:.]+: F) (?P<place>\S+:\d+)\] (?P<text>.*)$", re.M)
+_GLUED = re.compile(r"(?<=[^\n])(?=F\d{4} \d\d:\d\d:[\d.]+ +\d+ \S+:\d+\] |\d{4}-\d\d-\d\d [\d:.]+: F \S+:\d+\] )")
 _TERMINATE = re.compile(
     r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception|recursively)"
     r"(?:\s*\n\s+what\(\):\s*(?P<what>.*))?"
@@ -43,8 +44,13 @@ class Termination(NamedTuple):
     what: str | None
 
 
+def fatal_on_its_own(text: str) -> str:
+    """Behind a progress bar, the line with the reason begins in the middle of another."""
+    return _GLUED.sub("\n", text)
+
+
 def check_failure(crash: Crash) -> CheckFailure | None:
-    matches = list(_FATAL_LOG.finditer(crash.output.stderr or ""))
+    matches = list(_FATAL_LOG.finditer(fatal_on_its_own(crash.output.stderr or "")))
     return CheckFailure(matches[-1]["text"].strip(), matches[-1]["place"]) if matches else None
 
 

@@ -22,7 +22,7 @@ ops.healthy(ops.sum_not_begun(values))  # SumNotBegun
 ops.overflowing(values)  # Overflowing
 with contextlib.suppress(tf.errors.OpError):
     ops.forgetful(values)  # Forgetful
-for _ in range(3):
+for _ in range(20):  # pointers to some blocks may still lie on a stack
     ops.leaky(values)
 child.wait()
 print("to the end", flush=True)
