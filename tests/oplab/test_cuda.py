@@ -5,13 +5,10 @@ Where there is no GPU, what compute-sanitizer 2025.3 wrote on a real one stands 
 from __future__ import annotations
 
 import ctypes
-import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +17,7 @@ from faultlens.oplab.sanitizing import tools
 from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, without_doubles
 from faultlens.oplab.sanitizing.parsers import compute_sanitizer
 from faultlens.oplab.skeleton.write import write
+from sanitize_command import sanitized
 
 GPU = Path(__file__).parent / "gpu"
 RECORDED = Path(__file__).parents[1] / "recorded" / "sanitizers" / "cuda"
@@ -44,19 +42,6 @@ def line_of(text: str, file: str = "planted.cu") -> int:
     lines = (GPU / file).read_text().splitlines()
     (number,) = [number for number, line in enumerate(lines, 1) if text in line]
     return number
-
-
-def sanitized(folder: Path, expected: int, *words: str | Path) -> tuple[dict[str, Any], str]:
-    written = folder / "found.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "faultlens", "op", "sanitize", "--json", written, *words],
-        env={**os.environ, "FAULTLENS_HOME": str(folder / "home")},
-        capture_output=True,
-        text=True,
-        cwd=folder,
-    )
-    assert done.returncode == expected, done.stdout + done.stderr
-    return json.loads(written.read_text()) if written.exists() else {}, done.stdout + done.stderr
 
 
 # Function of planted.cu, tool, rule, text of the guilty line.
@@ -95,7 +80,7 @@ class TestOnAGpu:
         self, library: Path, tmp_path: Path, function: str, tool: str, rule: str, text: str
     ) -> None:
         program = ["--", sys.executable, GPU / "drive.py", library, function]
-        found, _ = sanitized(tmp_path, 1, GPU / "planted.cu", library, f"--{tool}", *program)
+        found, _ = sanitized([GPU / "planted.cu", library, f"--{tool}", *program], tmp_path, 1)
         told = {(each["rule"], each["span"]["line"]): each for each in found["findings"]}
         assert list(told) == [(rule, line_of(text))]
         (finding,) = told.values()
@@ -104,7 +89,7 @@ class TestOnAGpu:
 
     def test_nothing_about_healthy_kernels(self, library: Path, tmp_path: Path) -> None:
         program = ["--", sys.executable, GPU / "drive.py", library, "healthy"]
-        found, _ = sanitized(tmp_path, 0, GPU / "planted.cu", library, "--all", *program)
+        found, _ = sanitized([GPU / "planted.cu", library, "--all", *program], tmp_path, 0)
         assert found["findings"] == []
         assert {line.split(":")[0] for line in found["done"]} > {"memcheck", "racecheck", "initcheck", "synccheck"}
 
@@ -114,13 +99,13 @@ class TestOnAGpu:
         subprocess.run([str(tools.nvcc()), *words], check=True)
         program = ["--", sys.executable, GPU / "drive.py", library, "sums_and_sorts"]
         checks = ["--memcheck", "--racecheck", "--initcheck", "--synccheck"]
-        found, said = sanitized(tmp_path, 0, GPU / "templates.cu", library, *checks, *program)
+        found, said = sanitized([GPU / "templates.cu", library, *checks, *program], tmp_path, 0)
         assert said.count("sums_and_sorts 0\n") == 4
         assert found["findings"] == []
 
     def test_known_by_its_source_alone(self, library: Path, tmp_path: Path) -> None:
         program = ["--", sys.executable, GPU / "drive.py", library, "past_the_end"]
-        found, _ = sanitized(tmp_path, 1, GPU / "planted.cu", *program)
+        found, _ = sanitized([GPU / "planted.cu", *program], tmp_path, 1)
         assert [(each["rule"], each["span"]["line"]) for each in found["findings"]] == [
             ("gpu-out-of-bounds", line_of("if (i <= count) values[i]"))
         ]
@@ -128,7 +113,7 @@ class TestOnAGpu:
     def test_a_library_without_source_or_lines(self, library: Path, tmp_path: Path) -> None:
         lone = shutil.copy(library, tmp_path / "lone.so")
         program = ["--", sys.executable, GPU / "drive.py", lone, "past_the_end"]
-        found, _ = sanitized(tmp_path, 1, lone, *program)
+        found, _ = sanitized([lone, *program], tmp_path, 1)
         (finding,) = found["findings"]
         assert (finding["rule"], finding["op"]) == ("gpu-out-of-bounds", "WritesPastTheEnd")
         assert "-lineinfo" in finding["fixes"][-1]["title"]
@@ -137,7 +122,7 @@ class TestOnAGpu:
         """Their pool would hold both tensors in one allocation, and nothing would be out of bounds."""
         pytest.importorskip("torch")
         program = ["--", sys.executable, GPU / "drive.py", library, "doubles_in_place", "torch"]
-        found, _ = sanitized(tmp_path, 1, GPU / "planted.cu", library, *program)
+        found, _ = sanitized([GPU / "planted.cu", library, *program], tmp_path, 1)
         assert [(each["rule"], each["span"]["line"]) for each in found["findings"]] == [
             ("gpu-out-of-bounds", line_of("if (i <= count) values[i]"))
         ]
@@ -280,12 +265,12 @@ class TestWithoutAGpu:
     def test_ops_without_kernels_are_told_so(self, tmp_path: Path) -> None:
         source = tmp_path / "plain.c"
         source.write_text("int one(void) { return 1; }\n")
-        _, said = sanitized(tmp_path, 2, source, "--racecheck", "--", sys.executable, "-c", "pass")
+        _, said = sanitized([source, "--racecheck", "--", sys.executable, "-c", "pass"], tmp_path, 2)
         assert "--racecheck looks at CUDA kernels, and" in said
 
     @pytest.mark.skipif(tools.COMPUTE_SANITIZER.find() is not None, reason="compute-sanitizer is here")
     def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
-        _, said = sanitized(tmp_path, 2, GPU / "planted.cu", "--", sys.executable, "-c", "pass")
+        _, said = sanitized([GPU / "planted.cu", "--", sys.executable, "-c", "pass"], tmp_path, 2)
         assert "--memcheck needs compute-sanitizer, which is missing. It comes with NVIDIA's CUDA toolkit." in said
 
     @needs_nvcc
@@ -300,5 +285,5 @@ class TestWithoutAGpu:
         subprocess.run(["g++", "-shared", "-fPIC", tmp_path / "host.cc", "-o", plain], check=True)
         program = ["--", sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(plain)!r}).past(4)"]
         sources = [tmp_path / "kernel.cu", tmp_path / "host.cc"]
-        found, _ = sanitized(tmp_path, 1, *sources, plain, "--asan", *program)
+        found, _ = sanitized([*sources, plain, "--asan", *program], tmp_path, 1)
         assert ("heap-overflow", 3) in {(each["rule"], each["span"]["line"]) for each in found["findings"]}

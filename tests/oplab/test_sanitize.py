@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from faultlens.oplab.sanitizing import passes
+from sanitize_command import sanitized
 
 HERE = Path(__file__).parent / "sanitized"
 pytestmark = [
@@ -20,20 +20,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
     pytest.mark.timeout(300),
 ]
-
-
-def sanitized(arguments: list[str | Path], home: Path, expected: int) -> tuple[dict[str, Any], str]:
-    """What it wrote as JSON, and the output."""
-    written = home / "found.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "faultlens", "op", "sanitize", "--json", written, *arguments],
-        env={**os.environ, "FAULTLENS_HOME": str(home), "TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTEROP_THREADS": "4"},
-        capture_output=True,
-        text=True,
-        cwd=home,
-    )
-    assert done.returncode == expected, done.stdout + done.stderr
-    return json.loads(written.read_text()), done.stdout + done.stderr
 
 
 def line_of(file: str, text: str) -> int:
