@@ -15,7 +15,8 @@ WAYS = {
 }
 TEXT = """\
 The same program as under "Training". `--hunt` puts some blocks between guards, `--hunt=fence,malloc` adds glibc's own
-checks, which are no part of the target."""
+checks, which are no part of the target. Blocks are fenced at so many a second of the clock; a program that waits for
+its turn saves them up, so that more are fenced here while it works than in a training of its own."""
 # What is shown of the program's numbers: name, unit, scale, limit of the ratio.
 SHOWN = {
     "a step of Keras fit": ("fit", "ms", 1e3, LIMIT),

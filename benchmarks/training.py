@@ -12,7 +12,8 @@ TEXT = """\
 Timed inside the program, after a warm-up: steps of `model.fit` of a small CNN (batches of 32 images of
 28 × 28), and multiplications, additions and `tf.nn.relu` of two numbers each, called eagerly. All variants run at
 the same time and take turns, a part of 0.2 to 0.3 s each; each part is compared with the plain one beside it. CPU time
-is that of the program alone, and less disturbed by others on the machine."""
+is that of the program alone, and less disturbed by others on the machine. What faultlens itself computes meanwhile
+falls on all of them alike, the plain one too, and does not show here: see [The supervisor](#the-supervisor)."""
 # What is shown of a program's numbers: name, unit, scale, limit of the ratio.
 SHOWN = {
     "a step of Keras fit": ("fit", "ms", 1e3, LIMIT),

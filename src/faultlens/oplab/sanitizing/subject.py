@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from faultlens.doctor.op_library import read_op
@@ -23,7 +24,7 @@ class Subject:
     sources: tuple[Path, ...]  # empty: not known
     library: Path | None  # that the program loads; None: known by what it contains
 
-    @property
+    @cached_property
     def has_cuda(self) -> bool:
         """Whether there are kernels for a GPU in it."""
         if any(source.suffix == CUDA for source in self.sources):
