@@ -93,7 +93,7 @@ def test_packages_are_found_by_their_folders(tmp_path: Path) -> None:
     (site / "numpy-2.1.0.dist-info").mkdir(parents=True)
     (site / "tensorflow_cpu-2.21.0.dist-info").mkdir()
     found = packages.find_python(
-        mapped("/usr/lib/libpython3.12.so.1.0", f"{site}/numpy/core.so"), "/usr/bin/python3.12"
+        mapped("/usr/lib/libpython3.12.so.1.0", f"{site}/numpy/core.so"), "/nowhere/bin/python3.12"
     )
     assert found is not None
     assert found.version == "3.12"
@@ -113,3 +113,29 @@ def test_the_virtual_environment_is_told_by_its_packages(tmp_path: Path) -> None
     libraries = mapped(f"{tmp_path}/lib/python3.11/site-packages/numpy/core.so", "/usr/lib/libpython3.11.so.1.0")
     found = packages.find_python(libraries, "/usr/bin/python3.11")
     assert found and found.prefix == str(tmp_path)
+
+
+def test_a_library_that_faultlens_brought_along_tells_nothing(tmp_path: Path) -> None:
+    """pipx and uv put it into a virtual environment of its own."""
+    (tmp_path / "pyvenv.cfg").touch()
+    agent = f"{tmp_path}/lib/python3.12/site-packages/faultlens/capture/agent/libfaultlens_agent.so"
+    found = packages.find_python(mapped(agent, "/nowhere/bin/python3.10"), "/nowhere/bin/python3.10")
+    assert found and (found.version, found.prefix) == ("3.10", None)
+    assert packages.find_python(mapped(agent, "/usr/bin/cat"), "/usr/bin/cat") is None
+
+
+@pytest.mark.parametrize(("shared", "seen"), [("false", {"own"}), ("true", {"own", "base", "old"})])
+def test_an_environment_sees_the_packages_below_it_only_where_it_says_so(
+    tmp_path: Path, shared: str, seen: set[str]
+) -> None:
+    base, root = tmp_path / "base", tmp_path / "venv"
+    for folder, name in (
+        (base, "base-1.0.dist-info"), (base, "own-0.1.dist-info"), (base, "old-2.0-py3.12.egg-info"),
+        (root, "own-1.0.dist-info"),
+    ):  # fmt: skip
+        (folder / "lib/python3.12/site-packages" / name).mkdir(parents=True)
+    (root / "pyvenv.cfg").write_text(f"home = {base}/bin\ninclude-system-site-packages = {shared}\n")
+    found = packages.find_python(mapped("/x/libpython3.12.so.1.0"), f"{base}/bin/python3.12", str(root))
+    assert found is not None
+    assert {package.name for package in found.packages} == seen
+    assert next(package for package in found.packages if package.name == "own").version == "1.0"

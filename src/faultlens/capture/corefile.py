@@ -312,7 +312,7 @@ def _program(core: _Core, main_file: str | None, redact: bool) -> Program:
 
     start = _initial_stack(core)
     command, environment = start.command, start.environment
-    prefix = environment.get("VIRTUAL_ENV") or _virtual_environment(core)
+    prefix = _virtual_environment(core, start)
     return Program(
         command=redact_command(command) if redact else command,
         directory=environment.get("PWD"),
@@ -332,8 +332,13 @@ def _initial_stack(core: _Core) -> InitialStack:
     return InitialStack(tuple(core.notes.command.split()), found.environment if found else {})
 
 
-def _virtual_environment(core: _Core) -> str | None:
-    """The folder of pyvenv.cfg, when the program was started as its bin/python."""
+def _virtual_environment(core: _Core, start: InitialStack) -> str | None:
+    """The folder of pyvenv.cfg, when the program was started as its bin/python. An environment may be active in a
+    shell from which another Python was started."""
     name = read_text(core.memory, core.notes.auxiliary(AT_EXECFN) or 0)
-    root = Path(name).parent.parent if name and name.startswith("/") else None
-    return str(root) if root and (root / "pyvenv.cfg").is_file() else None
+    folder = Path(start.environment.get("PWD", "/"))
+    for started in filter(None, (name, *start.command[:1])):  # of a script with "#!" the first is the script
+        root = (folder / started).parent.parent
+        if (root / "pyvenv.cfg").is_file() or str(root) == start.environment.get("VIRTUAL_ENV"):
+            return str(root)
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from faultlens.crash import Limit, MemoryUse, Program, Sample
@@ -89,7 +90,7 @@ def resource_limits(pid: int) -> dict[str, Limit]:
 
 def program(pid: int, redact: bool) -> Program:
     command = tuple(_strings(f"/proc/{pid}/cmdline"))
-    environment = dict(entry.partition("=")[::2] for entry in _strings(f"/proc/{pid}/environ"))
+    environment = _variables(pid)
     return Program(
         command=redact_command(command) if redact else command,
         directory=_link(f"/proc/{pid}/cwd"),
@@ -100,13 +101,15 @@ def program(pid: int, redact: bool) -> Program:
 
 
 def environment_prefix(pid: int) -> str | None:
-    """The virtual environment the process runs in, judged by the program it was started as."""
+    """The virtual environment the process runs in, judged by the program it was started as, as Python does it."""
     command = _strings(f"/proc/{pid}/cmdline")
-    if not command or "/" not in command[0]:
-        return None  # found by its PATH: its libraries tell (find_python)
+    if not command:
+        return None
     try:
-        folder = Path(os.readlink(f"/proc/{pid}/cwd"), command[0]).parent.parent
-        return str(folder) if (folder / "pyvenv.cfg").exists() else None
+        folder = Path(os.readlink(f"/proc/{pid}/cwd"))
+        started = command[0] if "/" in command[0] else shutil.which(command[0], path=_variables(pid).get("PATH"))
+        root = (folder / started).parent.parent if started else None
+        return str(root) if root and (root / "pyvenv.cfg").exists() else None
     except OSError:
         return None
 
@@ -143,6 +146,10 @@ def below_shells(pid: int) -> int:
             break
         pid = int(children[0])
     return pid
+
+
+def _variables(pid: int) -> dict[str, str]:
+    return dict(entry.partition("=")[::2] for entry in _strings(f"/proc/{pid}/environ"))
 
 
 def _strings(path: str) -> list[str]:

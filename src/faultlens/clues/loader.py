@@ -8,10 +8,9 @@ from collections import defaultdict
 from faultlens.clues.case import Case
 from faultlens.clues.owners import is_runtime
 from faultlens.crash import Crash
-from faultlens.loader_variables import preload_entries, search_entries
+from faultlens.loader_variables import is_ours, preload_entries, search_entries
 
 _VERSION = re.compile(r"\.so(?:\.[\d.]+)?$|\.cpython-[^.]*\.so$|\.abi3\.so$")
-_AGENT = "libfaultlens_agent"
 # Preloaded on purpose, and built for that.
 _MEANT_TO_BE_PRELOADED = re.compile(
     r"malloc|asan|tsan|ubsan|lsan|scudo|snoopy|libeatmydata|libSegFault|faketime|libhugetlb|nccl|profiler|cupti", re.I
@@ -25,7 +24,7 @@ def preloaded(crash: Crash) -> tuple[str, ...]:
     """Libraries that LD_PRELOAD forces in front of all others, without those that are made for it."""
     value = crash.program.environment.get("LD_PRELOAD", "")
     ignored = "cannot be preloaded" in (crash.output.stderr or "")
-    paths = [path for path in preload_entries(value) if _AGENT not in path and not ignored]
+    paths = [path for path in preload_entries(value) if not is_ours(path) and not ignored]
     return tuple(path for path in paths if not _MEANT_TO_BE_PRELOADED.search(path) and not is_runtime(path))
 
 
@@ -38,7 +37,7 @@ def copies(crash: Crash) -> dict[str, tuple[str, ...]]:
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for library in crash.libraries:
         name = short(library.path)
-        if ".so" in name and _AGENT not in name and ".cpython-" not in name and ".abi3." not in name:
+        if ".so" in name and not is_ours(name) and ".cpython-" not in name and ".abi3." not in name:
             found[_VERSION.sub("", name)][library.path] = None
     return {name: tuple(paths) for name, paths in found.items() if len(paths) > 1}
 

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from faultlens.capture.agent import LIBRARY
 from faultlens.crash import Crash
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
@@ -16,7 +15,7 @@ from faultlens.doctor.interpreter import find_interpreter
 from faultlens.doctor.patient import Patient, Wishes
 from faultlens.errors import FaultlensError
 from faultlens.finding import Finding
-from faultlens.loader_variables import preload_entries
+from faultlens.loader_variables import without_ours
 from faultlens.redaction import HIDDEN
 
 QUICKLY = 2.0  # seconds: somebody waits for the report
@@ -85,5 +84,5 @@ def _variables(crash: Crash) -> dict[str, str]:
         for name, value in (crash.program.environment or os.environ).items()
         if not name.startswith("FAULTLENS_")
     }
-    preloaded = [path for path in preload_entries(variables.pop("LD_PRELOAD", "")) if path != str(LIBRARY)]
-    return variables | ({"LD_PRELOAD": ":".join(preloaded)} if preloaded else {})
+    preloaded = without_ours(variables.pop("LD_PRELOAD", ""))
+    return variables | ({"LD_PRELOAD": preloaded} if preloaded else {})

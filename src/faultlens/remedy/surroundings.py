@@ -6,10 +6,9 @@ import resource
 from pathlib import Path
 
 from faultlens.capture import launch
-from faultlens.capture.agent import LIBRARY
 from faultlens.crash import Crash
 from faultlens.errors import FaultlensError
-from faultlens.loader_variables import preload_entries
+from faultlens.loader_variables import without_ours
 from faultlens.redaction import HIDDEN
 from faultlens.remedy.task import MayRun, Wishes
 from faultlens.remedy.trial import Surroundings
@@ -51,13 +50,8 @@ def _settings(crash: Crash) -> dict[str, str]:
     found = {}
     for name, value in crash.program.environment.items():
         if name.startswith(_SETTINGS) and name not in _NOT_SETTINGS and value != HIDDEN:
-            found[name] = _without_agent(value) if name == "LD_PRELOAD" else value
+            found[name] = without_ours(value) if name == "LD_PRELOAD" else value
     return {name: value for name, value in found.items() if value}
-
-
-def _without_agent(preloaded: str) -> str:
-    """The agent of the first run was not the program's."""
-    return ":".join(path for path in preload_entries(preloaded) if LIBRARY.name not in path)
 
 
 def limits_of(crash: Crash) -> Limits:
