@@ -11,6 +11,7 @@ import struct
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from faultlens.cli import main, output
 from faultlens.report.verified import render
 from faultlens.saved.generations import folder_of
 from faultlens.saved.manifest import Manifest, SavedFile, checksum, place_of
+from faultlens.saved.writer import Writer
 from faultlens.verification import values
 from faultlens.verification.confined import Answer, Told
 from faultlens.verified import Verification, VerifiedGeneration, VerifiedSave
@@ -149,7 +151,9 @@ def test_what_was_changed_after_it_was_written(verify: Verify, tmp_path: Path) -
 def test_interrupted_saves_are_recognised(verify: Verify, tmp_path: Path) -> None:
     two_generations(tmp_path / "model.keras")
     folder = folder_of(tmp_path / "model.keras")
-    (folder / "unfinished-host-7-8.keras").write_bytes(bytes(2048))
+    unfinished = folder / Writer.own().new_name()
+    unfinished.mkdir(0o700)
+    (unfinished / "model.keras").write_bytes(bytes(2048))
     (folder / "00000009.json").write_bytes(b"{")
     status, found = verify("model.keras")
     assert status == 0
@@ -160,6 +164,8 @@ def test_interrupted_saves_are_recognised(verify: Verify, tmp_path: Path) -> Non
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert verify("model.keras")[1]["saves"][0]["notes"][0] == "a save is under way (2 KiB so far)"
+    unfinished.rename(folder / replace(Writer.own(), host="elsewhere", boot="another").new_name())
+    assert verify("model.keras")[1]["saves"][0]["notes"][0] == "a save may be under way on elsewhere (2 KiB so far)"
     write_checkpoint(tmp_path / "ckpt-1")
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "ckpt-5"\n')
     assert verify("ckpt")[1]["saves"][0]["notes"] == ["the file `checkpoint` names ckpt-5, which is not there"]

@@ -52,6 +52,14 @@ def folder_of(target: Path) -> Path:
     return target.parent / FOLDER / target.name
 
 
+def entries_of(folder: Path) -> list[Path]:
+    """What is kept there, as far as this user may see it: of a model that is open to all, the folder need not be."""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
 def suffix_of(target: Path) -> str:
     """Keras looks at the end of a name."""
     known = (".weights.h5", ".keras", ".hdf5", ".h5")
@@ -101,22 +109,21 @@ def is_checkpoint(target: Path, manifests: dict[int, Manifest] | None = None) ->
 
 def next_number(target: Path) -> int:
     """One that nothing of this name has ever borne, as far as can be seen."""
-    folder = folder_of(target)
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    names = [entry.name for entry in entries_of(folder_of(target))]
     numbers = [int(match[1]) for match in map(_NUMBER.match, names) if match]
     return max([*numbers, *(number for number, _ in _numbered(target))], default=0) + 1
 
 
 def _manifests(folder: Path) -> Iterator[tuple[int, Manifest]]:
-    for path in folder.glob("*.json") if folder.is_dir() else ():
-        manifest = read_manifest(path)
+    for path in entries_of(folder):
+        manifest = read_manifest(path) if path.suffix == ".json" else None
         if manifest is not None and path.name == f"{manifest.generation:08d}.json":
             yield manifest.generation, manifest
 
 
 def _kept(target: Path) -> Iterator[tuple[int, Path]]:
-    folder, suffix = folder_of(target), suffix_of(target)
-    for path in folder.iterdir() if folder.is_dir() else ():
+    suffix = suffix_of(target)
+    for path in entries_of(folder_of(target)):
         if re.fullmatch(r"\d{8}" + re.escape(suffix), path.name):
             yield int(path.name[:8]), path
 

@@ -42,7 +42,10 @@ def check_room(path: Path, form: Format, of_memory: bool = True) -> None:
 
 
 def _check_name(path: Path, form: Format) -> None:
-    """What bears the name now will be moved away: that must be a save, and nothing else."""
+    """What bears the name now will be moved away: that must be a save, and nothing else, and ours to change."""
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
+        raise SaveError(f"{path} was not saved: it may not be written to.",
+                        "Change its permissions, or save under another name.")  # fmt: skip
     if form.name == "saved_model":
         if path.is_dir() and any(path.iterdir()) and not (path / saved_model.GRAPH).exists():
             raise SaveError(f"{path} was not saved: this folder holds other things.", "Save to a folder of its own.")

@@ -129,6 +129,9 @@ def _best(saves: list[Generation], monitored: Monitored) -> Generation | None:
 
 
 def _forget(target: Path) -> None:
-    with Target(target).locked(WAIT):
-        remove(target)
-        remove(folder_of(target))
+    place = Target(target)
+    with place.locked(WAIT):
+        place.clean()
+        if not place.unfinished_saves():  # another machine saves under this name
+            remove(target)
+            remove(folder_of(target))

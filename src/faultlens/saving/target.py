@@ -5,7 +5,9 @@ A save is written under a temporary name below `.faultlens`, synced and verified
 1. its manifest is written and synced;
 2. what bears the name now gets a second name among the kept generations (a folder: see `_exchange`);
 3. the new save is renamed to the name: from this instant on it is the current one;
-4. the folder is synced, and only then are the oldest generations removed."""
+4. the folder is synced, and only then are the oldest generations removed.
+
+What a save replaces it resembles: owner, group, mode, ACL and the user's extended attributes are kept."""
 
 from __future__ import annotations
 
@@ -15,17 +17,18 @@ import errno
 import fcntl
 import os
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from faultlens import durable
+from faultlens import access, durable
 from faultlens.saved import generations as saves
 from faultlens.saved.generations import LOCK, UNFINISHED, folder_of, suffix_of
 from faultlens.saved.manifest import Manifest, place_of
+from faultlens.saved.saved_model import GRAPH
+from faultlens.saved.writer import Writer, is_leftover
 from faultlens.saving.errors import SaveError, cannot_write
 
 AT_FDCWD = -100
@@ -38,12 +41,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Target:
-    """One name to save to, a file or a folder. For a checkpoint, see `CheckpointTarget`."""
+    """One name to save to, a file or a folder. For a checkpoint, see `checkpoint_target.py`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = folder_of(path)
-        self._alone = False  # whether the lock keeps other writers away
+        self.alone = False  # whether the lock keeps other writers of this machine away
+        self._now = time.time()
 
     # ---------------------------------------------------------------------------------------- before
 
@@ -57,23 +61,31 @@ class Target:
             raise cannot_write(self.path, error) from error
         try:
             self._lock(lock, seconds)
+            os.utime(lock)
+            self._now = os.fstat(lock).st_mtime  # the clocks of machines that share a folder may differ
             yield
         finally:
             os.close(lock)
 
     def _make_folder(self) -> None:
         """Its name must outlive a power cut, or all that is kept in it is gone."""
-        if not self.folder.is_dir():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            durable.sync_folder(self.folder.parent)
-            durable.sync_folder(self.path.parent)
+        if self.folder.is_dir():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        above = self.folder.parent
+        if not above.is_dir():
+            above.mkdir(exist_ok=True)
+            access.take_access(self.path.parent, above)  # who may save there may keep generations there
+        self.folder.mkdir(exist_ok=True)
+        durable.sync_folder(above)
+        durable.sync_folder(self.path.parent)
 
     def _lock(self, lock: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._alone = True
+                self.alone = True
                 return
             except BlockingIOError:
                 if time.monotonic() > deadline:
@@ -88,21 +100,23 @@ class Target:
                 raise
 
     def unfinished(self) -> Path:
-        """A new name to write to. It ends as Keras wants it."""
-        return self._new_name(suffix_of(self.path))
-
-    def _new_name(self, suffix: str = "") -> Path:
-        return self.folder / f"{UNFINISHED}{socket.gethostname()}@{os.getpid()}@{time.monotonic_ns()}{suffix}"
+        """A new name to write to, in a folder that nobody else can look into: who may read it is settled later."""
+        folder = self.folder / Writer.own().new_name()
+        folder.mkdir(0o700)
+        return folder / self.path.name
 
     def clean(self) -> None:
-        """Remove what interrupted saves left. Without a lock, what other writers may be at work on stays."""
-        for entry in [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]:
-            if self._alone or _is_abandoned(entry.name):
+        """Remove what interrupted saves left. What other writers may be at work on stays."""
+        for entry in self.unfinished_saves():
+            if is_leftover(entry, self.alone, self._now):
                 remove(entry)
+
+    def unfinished_saves(self) -> list[Path]:
+        return [entry for entry in self.folder.iterdir() if entry.name.startswith(UNFINISHED)]
 
     def discard(self, written: Path) -> None:
         """What was not published."""
-        remove(written)
+        remove(written.parent)
 
     def next_number(self) -> int:
         """Of the new save. What bears the name now and is not ours gets the one below."""
@@ -113,7 +127,9 @@ class Target:
 
     def publish(self, written: Path, manifest: Manifest) -> Path:
         """Give the save its name. Returns what is to be loaded."""
-        self._write_manifest(manifest)
+        if os.path.lexists(self.path) and _resemble(self.path, written):
+            sync_tree(written)
+        self.write_manifest(manifest, written)
         if not os.path.lexists(self.path):
             written.rename(self.path)
         elif self.path.is_dir() and written.is_dir():
@@ -121,6 +137,7 @@ class Target:
         else:
             self._keep_current_file(self._kept_name(manifest))
             written.rename(self.path)
+        self.close_folder(self.path)
         durable.sync_folder(self.path.parent)
         durable.sync_folder(self.folder)
         return self.path
@@ -130,25 +147,39 @@ class Target:
         there = saves.generations(self.path)
         for generation in there[max(keep, 1) :]:
             if not generation.current:
-                self._remove_generation(generation)
+                self.remove_generation(generation)
         numbers = {generation.number for generation in there[: max(keep, 1)] if generation.number is not None}
         for entry in self.folder.glob("*.json"):
             if entry.stem.isdigit() and int(entry.stem) not in numbers:
                 entry.unlink(missing_ok=True)
 
-    def _remove_generation(self, generation: saves.Generation) -> None:
+    def remove_generation(self, generation: saves.Generation) -> None:
         remove(generation.path)
 
-    def _write_manifest(self, manifest: Manifest) -> None:
+    def write_manifest(self, manifest: Manifest, written: Path) -> None:
+        """Who may not read the save may not read this."""
         data = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
-        self._replace(self.folder / f"{manifest.generation:08d}.json", data)
+        like = place_of(written, manifest.files[0]) if manifest.files else written
+        self.replace(self.folder / f"{manifest.generation:08d}.json", data, like)
 
-    def _replace(self, path: Path, data: bytes) -> None:
-        """In one step. What a kill leaves is found by `clean`."""
-        written = self._new_name()
-        durable.write_synced(written, data)
-        written.rename(path)
+    def replace(self, path: Path, data: bytes, like: Path) -> None:
+        """In one step, and to be read by whom `like` is. What a kill leaves is found by `clean`."""
+        written = self.unfinished()
+        try:
+            durable.write_synced(written, data)
+            if like.exists() and access.take_access(like, written):
+                sync_file(written)
+            written.rename(path)
+        finally:
+            remove(written.parent)
         durable.sync_folder(path.parent)
+
+    def close_folder(self, model: Path) -> None:
+        """Kept generations are for those who may read the model, also if it was open to more before."""
+        with contextlib.suppress(PermissionError):  # the folder of another user, who has seen to it
+            access.narrow_folder(self.folder, model)
+            for path in (self.folder / LOCK, self.folder):
+                access.hand_over(path, model)
 
     def _kept_name(self, replacing: Manifest) -> Path:
         current = next((each for each in saves.generations(self.path) if each.current), None)
@@ -164,11 +195,16 @@ class Target:
             if error.errno not in _NOT_OFFERED:
                 raise
             copied = self.unfinished()  # there is room for two, or the new one could not have been written
-            shutil.copyfile(self.path, copied)
-            with contextlib.suppress(OSError):  # without its time it is known by its content
-                shutil.copystat(self.path, copied)
-            sync_file(copied)
-            copied.rename(kept)
+            try:
+                shutil.copyfile(self.path, copied)
+                access.take_over(self.path, copied)
+                state = self.path.stat()
+                with contextlib.suppress(OSError):  # without its time it is known by its content
+                    os.utime(copied, ns=(state.st_atime_ns, state.st_mtime_ns))
+                sync_file(copied)
+                copied.rename(kept)
+            finally:
+                remove(copied.parent)
         durable.sync_folder(self.folder)
 
     def _replace_folder(self, written: Path, kept: Path) -> None:
@@ -181,61 +217,16 @@ class Target:
             written.rename(self.path)
 
 
-class CheckpointTarget(Target):
-    """A prefix: each save gets its own number, and the file `checkpoint` names the latest, as TensorFlow has it."""
-
-    def unfinished(self) -> Path:
-        """A prefix in a folder of its own."""
-        folder = super().unfinished()
-        folder.mkdir()
-        return folder / self.path.name
-
-    def publish(self, written: Path, manifest: Manifest) -> Path:
-        self._write_manifest(manifest)
-        final = self.path.with_name(f"{self.path.name}-{manifest.generation}")
-        # The index last: without it there is no checkpoint.
-        for file in sorted(manifest.files, key=lambda file: file.name == ".index"):
-            place_of(written, file).rename(place_of(final, file))
-        durable.sync_folder(self.path.parent)
-        self._write_state([final, *(each.path for each in saves.generations(self.path) if each.path != final)])
-        return final
-
-    def discard(self, written: Path) -> None:
-        remove(written.parent)
-
-    def clean(self) -> None:
-        """Also data whose index is gone, or never came."""
-        super().clean()
-        if not self._alone:
-            return
-        ours = [int(entry.stem) for entry in self.folder.glob("*.json") if entry.stem.isdigit()]
-        numbered = (self.path.with_name(f"{self.path.name}-{number}") for number in ours)
-        for prefix in numbered:
-            if not _index(prefix).exists():
-                for data in _data_files(prefix):
-                    remove(data)
-
-    def prune(self, keep: int) -> None:
-        kept = [generation.path for generation in saves.generations(self.path)[: max(keep, 1)]]
-        if kept:
-            self._write_state(kept)
-        super().prune(keep)
-
-    def _remove_generation(self, generation: saves.Generation) -> None:
-        _index(generation.path).unlink(missing_ok=True)
-        for data in _data_files(generation.path):
-            data.unlink(missing_ok=True)
-
-    def _write_state(self, newest_first: list[Path]) -> None:
-        lines = [f"model_checkpoint_path: {_quoted(newest_first[0].name)}"]
-        lines += [f"all_model_checkpoint_paths: {_quoted(path.name)}" for path in reversed(newest_first)]
-        self._replace(self.path.parent / "checkpoint", ("\n".join(lines) + "\n").encode())
-
-
-def _is_abandoned(name: str) -> bool:
-    """Whether the process that wrote it was one of this machine, and is gone."""
-    host, pid, *_ = (*name.removeprefix(UNFINISHED).split("@"), "", "")
-    return host == socket.gethostname() and pid.isdigit() and not Path("/proc", pid).exists()
+def _resemble(old: Path, new: Path) -> bool:
+    """Give a save the access of the one that it replaces, file by file. Whether that changed anything."""
+    changed = False
+    for folder, _, names in os.walk(new, topdown=False) if new.is_dir() else ():
+        for path in (*(Path(folder, name) for name in names), Path(folder)):
+            before = old / path.relative_to(new)
+            if not before.exists():
+                before = old if path.is_dir() else old / GRAPH
+            changed |= before.exists() and access.take_over(before, path)
+    return changed or (not new.is_dir() and access.take_over(old, new))
 
 
 def remove(path: Path) -> None:
@@ -275,20 +266,3 @@ def _exchange(one: Path, other: Path) -> bool:
     if code in _NOT_OFFERED:
         return False
     raise OSError(code, os.strerror(code), str(other))
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _index(prefix: Path) -> Path:
-    return prefix.with_name(prefix.name + ".index")
-
-
-def _data_files(prefix: Path) -> list[Path]:
-    return list(prefix.parent.glob(f"{_literal(prefix.name)}.data-*-of-*"))
-
-
-def _literal(name: str) -> str:
-    """For glob."""
-    return "".join(f"[{each}]" if each in "*?[" else each for each in name)

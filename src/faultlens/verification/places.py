@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,12 +17,14 @@ from faultlens.saved.generations import (
     LOCK,
     UNFINISHED,
     Generation,
+    entries_of,
     folder_of,
     generations,
     is_checkpoint,
     targets_in,
 )
 from faultlens.saved.manifest import Manifest, read_manifest
+from faultlens.saved.writer import Writer, is_leftover
 from faultlens.sizes import in_words
 
 SUFFIXES = (".keras", ".h5", ".hdf5", ".tflite")
@@ -109,7 +112,7 @@ def _replaced(target: Path, found: tuple[Generation, ...]) -> Manifest | None:
         return None
     there = {each.number for each in found}
     folder = folder_of(target)
-    names = sorted((entry.name for entry in folder.iterdir()), reverse=True) if folder.is_dir() else []
+    names = sorted((entry.name for entry in entries_of(folder)), reverse=True)
     newest = next((match for match in map(_MANIFEST.fullmatch, names) if match), None)
     return read_manifest(folder / newest[0]) if newest and int(newest[1]) not in there else None
 
@@ -120,10 +123,17 @@ def _notes(folder: Path) -> Iterator[str]:
         entries = list(folder.iterdir())
     except FileNotFoundError:
         return
+    except PermissionError:
+        yield f"earlier saves are kept in {folder}, where this user may not look"
+        return
     unfinished = [entry for entry in entries if entry.name.startswith(UNFINISHED)]
     size = sum(map(_size, unfinished))
+    elsewhere = [entry for entry in unfinished if not is_leftover(entry, locked=True, now=time.time())]
     if _is_locked(folder / LOCK):
         yield f"a save is under way ({in_words(size)} so far)" if unfinished else "a save is under way"
+    elif elsewhere:
+        writer = Writer.of(elsewhere[0])
+        yield f"a save may be under way on {writer.host if writer else 'another machine'} ({in_words(size)} so far)"
     elif unfinished:
         many = f"{len(unfinished)} interrupted saves were" if len(unfinished) > 1 else "an interrupted save was"
         removes = "removes it" if len(unfinished) == 1 else "removes them"

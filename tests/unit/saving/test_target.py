@@ -6,58 +6,19 @@ import errno
 import fcntl
 import json
 import os
-import socket
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from published import save_checkpoint, save_file, save_folder
 
 from faultlens.saved.generations import folder_of, generations, newest_whole, targets_in
-from faultlens.saved.manifest import Manifest, SavedFile, checksum, read_manifest
+from faultlens.saved.manifest import read_manifest
+from faultlens.saved.writer import Writer
 from faultlens.saving import target as steps
 from faultlens.saving.errors import SaveError
-from faultlens.saving.target import CheckpointTarget, Target
-
-
-def save_file(path: Path, content: bytes, keep: int = 2) -> None:
-    target = Target(path)
-    with target.locked(1):
-        target.clean()
-        written = target.unfinished()
-        written.write_bytes(content)
-        target.publish(written, manifest_of(target, {"": written}))
-        target.prune(keep)
-
-
-def save_folder(path: Path, content: bytes, keep: int = 2) -> None:
-    target = Target(path)
-    with target.locked(1):
-        target.clean()
-        written = target.unfinished()
-        written.mkdir()
-        (written / "saved_model.pb").write_bytes(content)
-        names = {"saved_model.pb": written / "saved_model.pb"}
-        target.publish(written, manifest_of(target, names, "saved_model"))
-        target.prune(keep)
-
-
-def save_checkpoint(path: Path, content: bytes, keep: int = 2) -> None:
-    target = CheckpointTarget(path)
-    with target.locked(1):
-        target.clean()
-        written = target.unfinished()
-        names = {end: written.with_name(written.name + end) for end in (".index", ".data-00000-of-00001")}
-        for file in names.values():
-            file.write_bytes(content)
-        target.publish(written, manifest_of(target, names, "checkpoint"))
-        target.prune(keep)
-
-
-def manifest_of(target: Target, files: dict[str, Path], form: str = "keras") -> Manifest:
-    saved = tuple(
-        SavedFile(name=name, size=file.stat().st_size, crc32c=checksum(file), mtime_ns=file.stat().st_mtime_ns)
-        for name, file in files.items()
-    )
-    return Manifest(generation=target.next_number(), format=form, time=0.0, files=saved)  # type: ignore[arg-type]
+from faultlens.saving.target import Target
 
 
 def contents(path: Path) -> list[tuple[int | None, bytes]]:
@@ -174,12 +135,56 @@ def test_checkpoints_are_numbered_as_tensorflow_does(tmp_path: Path) -> None:
 
 
 def test_what_an_interrupted_save_left_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "model.keras"
+    path, dead = tmp_path / "model.keras", ended_process()
     save_file(path, b"1")
-    (folder_of(path) / "unfinished-host@1@1.keras").write_bytes(b"half")
-    (folder_of(path) / "unfinished-host@2@2").mkdir()
+    for writer in (Writer.own(), dead, replace(dead, boot="before a restart"), replace(dead, host="container")):
+        leave_unfinished(path, writer)
     save_file(path, b"2")
-    assert not [entry for entry in folder_of(path).iterdir() if entry.name.startswith("unfinished")]
+    assert left_unfinished(path) == []
+
+
+def test_what_another_machine_is_writing_stays_for_a_day(tmp_path: Path) -> None:
+    """Our lock may not hold there."""
+    path, elsewhere = tmp_path / "model.keras", replace(ended_process(), host="elsewhere", boot="another")
+    nameless = replace(elsewhere, host="localhost")
+    at_work = [leave_unfinished(path, writer) for writer in (elsewhere, nameless)]
+    old = leave_unfinished(path, elsewhere)
+    for place in (old / "model.keras", old):
+        os.utime(place, (0, 0))
+    save_file(path, b"1")
+    assert left_unfinished(path) == sorted(at_work)
+
+
+def test_data_of_a_checkpoint_that_another_machine_is_about_to_finish_stay(tmp_path: Path) -> None:
+    path = tmp_path / "ckpt"
+    save_checkpoint(path, b"1")
+    (folder_of(path) / "00000002.json").write_bytes(b"{}")
+    (tmp_path / "ckpt-2.data-00000-of-00001").write_bytes(b"renamed already")
+    unfinished = leave_unfinished(path, replace(Writer.own(), host="elsewhere", boot="another"))
+    save_checkpoint(path, b"3")
+    assert (tmp_path / "ckpt-2.data-00000-of-00001").exists()
+    for place in (unfinished / "ckpt", unfinished):
+        os.utime(place, (0, 0))
+    (folder_of(path) / "00000002.json").write_bytes(b"{}")
+    save_checkpoint(path, b"4")
+    assert not (tmp_path / "ckpt-2.data-00000-of-00001").exists()
+
+
+def ended_process() -> Writer:
+    """One of this machine that is no more."""
+    with subprocess.Popen(["true"]) as process:
+        return replace(Writer.own(), pid=process.pid)
+
+
+def leave_unfinished(path: Path, writer: Writer) -> Path:
+    folder = folder_of(path) / writer.new_name()
+    folder.mkdir(parents=True)
+    (folder / path.name).write_bytes(b"half")
+    return folder
+
+
+def left_unfinished(path: Path) -> list[Path]:
+    return sorted(each for each in folder_of(path).iterdir() if each.name.startswith("unfinished"))
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -218,10 +223,12 @@ def test_without_locks_only_what_is_surely_abandoned_is_removed(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    path, host = tmp_path / "model.keras", socket.gethostname()
-    folder_of(path).mkdir(parents=True)
-    for name in (f"{host}@{os.getpid()}@1", f"{host}@{2**22 + 1}@1", "elsewhere@1@1"):
-        (folder_of(path) / f"unfinished-{name}.keras").write_bytes(b"half")
+    path, own, dead = tmp_path / "model.keras", Writer.own(), ended_process()
+    reused = replace(own, pid=os.getppid())  # it began at another instant
+    unsure = [
+        leave_unfinished(path, writer) for writer in (own, replace(dead, boot="another"), replace(dead, namespace="1"))
+    ]
+    for writer in (dead, reused):
+        leave_unfinished(path, writer)
     save_file(path, b"1")
-    left = sorted(each.name for each in folder_of(path).iterdir() if each.name.startswith("unfinished"))
-    assert left == sorted([f"unfinished-{host}@{os.getpid()}@1.keras", "unfinished-elsewhere@1@1.keras"])
+    assert left_unfinished(path) == sorted(unsure)

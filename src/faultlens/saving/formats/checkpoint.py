@@ -9,9 +9,10 @@ from typing import Any
 from faultlens.saved import checkpoint, reader
 from faultlens.saved.crc32c import masked
 from faultlens.saved.manifest import SavedVariable
+from faultlens.saving.checkpoint_target import CheckpointTarget
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, tracked_variables
-from faultlens.saving.target import CheckpointTarget, Target
+from faultlens.saving.target import Target
 from faultlens.saving.values import Values, checksum_of
 
 
