@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 
-def write_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Create the file with this content and have it on the disk when this returns."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+def write_synced(path: Path, data: bytes, mode: int = 0o666, folder: int | None = None) -> None:
+    """Create the file with this content and have it on the disk when this returns. `folder`: a descriptor of the one
+    that a relative path begins in."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
@@ -18,8 +19,13 @@ def write_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Put the content under this name in one step; an earlier file stays whole until then."""
-    path = path.resolve()  # a link keeps pointing where it pointed
-    sibling = path.with_name(f".{path.name[:200]}.{os.getpid()}")
+    replace_name(path.resolve(), data, mode)  # a link keeps pointing where it pointed
+
+
+def replace_name(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """As replace_file, but what stood under the name is not followed: another user may have put a link there."""
+    # Not by the process id: programs in different containers or on different machines may have the same one.
+    sibling = path.with_name(f".{path.name[:200]}.{os.urandom(8).hex()}")
     try:
         write_synced(sibling, data, mode)
         sibling.rename(path)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from faultlens import reportfile
-from faultlens.crash import Crash, Outcome
+from faultlens.crash import Crash, Outcome, Program, PythonInfo
+from faultlens.remedy import confinement
 from faultlens.reportfile import Report
 
 FAULTLENS = (sys.executable, "-m", "faultlens")
@@ -112,16 +113,94 @@ def test_nothing_that_is_there_is_overwritten(run, repro, native: Path, tmp_path
     assert (tmp_path / "out" / "reproduce.py").read_text() == "mine"
 
 
-def test_a_report_from_elsewhere_is_not_run_without_asking(run, repro, native: Path, tmp_path: Path) -> None:
+def test_a_report_from_elsewhere_runs_nothing_without_trust(run, repro, native: Path, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
     crashed = run([sys.executable, "main.py"])
     copy = shutil.copy(crashed.saved[0], tmp_path / "theirs.json")
-    assert repro(str(copy)).returncode == 2
-    assert "--yes" in repro(str(copy), "--python", sys.executable).stderr
+    for options in ((), ("--yes",), ("--python", sys.executable)):
+        refused = repro(str(copy), *options)
+        assert refused.returncode == 2
+        assert "Nothing was run: this report was given as a file" in refused.stderr
+        assert "--trust" in refused.stderr
     assert not (tmp_path / "out").exists()
-    done = repro(str(copy), "--yes", "--json", "-", seconds=0)
+    done = repro(str(copy), "--trust", "--json", "-", seconds=0)
     assert done.returncode == 0, done.stderr
     assert reportfile.from_json(done.stdout.encode()).reproducer is not None
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A report as an attacker would write it: its Python is a program of theirs."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ntouch {tmp_path}/harm\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    info = PythonInfo(version="3.11", executable=str(python))
+    outcome = Outcome(kind="signal", signal="SIGSEGV")
+    crash = Crash(
+        outcome=outcome,
+        method="agent",
+        program=Program(command=("python", "main.py"), directory=str(tmp_path), python=info),
+        sources={"main.py": "print(1)\n"},
+    )
+    path = tmp_path / "home" / "20251116T120000Z-python-SIGSEGV-0123abcd" / "report.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(reportfile.to_json(Report(outcome=outcome, crash=crash)))
+    for place, mode in ((path, 0o600), (path.parent, 0o700), (path.parent.parent, 0o700)):
+        place.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("which", ["home", "folder", "report"])
+def test_a_planted_report_runs_nothing(repro, planted: Path, tmp_path: Path, which: str) -> None:
+    """Where all may write."""
+    place = {"home": tmp_path / "home", "folder": planted.parent, "report": planted}[which]
+    place.chmod(0o777)
+    done = repro()
+    assert done.returncode == 2
+    assert f"other users can write to {place}" in done.stderr
+    assert f"chmod {'700' if which == 'home' else 'go-w'} {place}" in done.stderr
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_report_that_is_trusted_runs_inside_the_sandbox(repro, planted: Path, tmp_path: Path) -> None:
+    """From the first start of the Python that it names."""
+    if not confinement.strength():
+        pytest.skip("needs Landlock")
+    (tmp_path / "home").chmod(0o777)
+    done = repro("--trust")
+    assert done.returncode == 1
+    assert "main.py, run again, ended otherwise" in done.stderr
+    assert not (tmp_path / "harm").exists()
+    assert reportfile.read(planted).reproducer is None
+
+
+def test_a_report_of_another_user_runs_nothing(repro, planted: Path, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root, to write as another user")
+    os.chown(planted, 65534, 65534)
+    done = repro()
+    assert done.returncode == 2
+    assert "belongs to another user (id 65534)" in done.stderr
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_folder_like_tmp_is_safe(repro, planted: Path, tmp_path: Path) -> None:
+    """With the sticky bit others can add reports, and touch none of mine."""
+    (tmp_path / "home").chmod(0o1777)
+    assert repro("--yes").returncode == 1
+    assert (tmp_path / "harm").exists()  # one's own report, run as ever
+
+
+def test_files_of_this_machine_do_not_come_along_for_others(run, repro, native: Path, tmp_path: Path) -> None:
+    """They would be in the reproducer that is sent back."""
+    (tmp_path / "secret.txt").write_text("hunter2")
+    (tmp_path / "main.py").write_text(f"import ctypes\nname = 'secret.txt'\nctypes.CDLL({str(native)!r}).read_null()\n")
+    crashed = run([sys.executable, "main.py"])
+    copy = shutil.copy(crashed.saved[0], tmp_path / "theirs.json")
+    done = repro(str(copy), "--trust", "--json", "answer.json", seconds=0)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir() if "secret" in path.name] == []
+    assert b"hunter2" not in (tmp_path / "answer.json").read_bytes()
 
 
 def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native: Path, tmp_path: Path) -> None:
@@ -143,7 +222,7 @@ def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native
 def test_what_cannot_be_reproduced(repro, tmp_path: Path, outcome: Outcome, status: int, sentence: str) -> None:
     crash = Crash(outcome=outcome, method="status")
     (tmp_path / "report.json").write_bytes(reportfile.to_json(Report(outcome=outcome, crash=crash)))
-    done = repro("report.json")
+    done = repro("report.json", "--trust")
     assert done.returncode == status
     assert sentence in done.stderr
     assert done.stdout == ""
@@ -153,7 +232,7 @@ def test_a_python_that_is_not_there(repro, tmp_path: Path) -> None:
     outcome = Outcome(kind="signal", signal="SIGSEGV")
     report = Report(outcome=outcome, crash=Crash(outcome=outcome, method="status"))
     (tmp_path / "report.json").write_bytes(reportfile.to_json(report))
-    done = repro("report.json", "--python", str(tmp_path / "python"))
+    done = repro("report.json", "--trust", "--python", str(tmp_path / "python"))
     assert done.returncode == 2
     assert "is not here" in done.stderr
 

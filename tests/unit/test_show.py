@@ -46,6 +46,35 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)[0]["signal"] == "SIGABRT"
 
 
+def test_list_says_what_is_kept(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.save(recorded.report("abort_by_check"))
+    assert main(["show", "--list"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 report in " in shown
+    assert "Kept: at most 100, 500 MiB in all (FAULTLENS_KEEP, " in shown
+    assert "made room" not in shown
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
+    folder.save(recorded.report("bus_truncated_file"))
+    assert main(["show", "--list"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Kept: at most 1," in shown
+    assert "1 older one made room, the last on 20" in shown
+    monkeypatch.setenv("FAULTLENS_KEEP", "some")
+    assert main(["show", "--list"]) == 0
+    assert "FAULTLENS_KEEP=some cannot be understood." in " ".join(capsys.readouterr().out.split())
+
+
+def test_where_others_can_write_it_is_shown_with_a_warning(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.save(recorded.report("killed_for_memory"))
+    assert main(["show"]) == 0
+    assert capsys.readouterr().err == ""
+    home.chmod(0o777)
+    assert main(["show"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("error[FL")
+    assert f"Other users can write to {home}, and may have written this report. Say `chmod 700 {home}`" in shown.err
+
+
 def test_json(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     recorded_report = recorded.report("bus_truncated_file")
     report = make_report(recorded_report.crash)

@@ -14,7 +14,7 @@ import recorded
 from faultlens import durable, reportfile
 from faultlens.errors import FaultlensError
 from faultlens.reportfile import Report
-from faultlens.store import folder
+from faultlens.store import folder, keeping
 
 
 @pytest.fixture(autouse=True)
@@ -78,24 +78,24 @@ def test_name_of_a_hostile_program(home: Path) -> None:
 
 
 def test_oldest_reports_go_first(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    monkeypatch.setattr(folder, "MAX_REPORTS", 3)
+    monkeypatch.setenv("FAULTLENS_KEEP", "3")
     saved = save_many(5, clock)
     assert [path.is_file() for path in saved] == [False, False, True, True, True]
 
 
 def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     one = len(reportfile.to_json(numbered(0)))
-    monkeypatch.setattr(folder, "MAX_BYTES", 2 * one + 2000)
+    monkeypatch.setenv("FAULTLENS_KEEP_BYTES", str(2 * one + 2000))
     saved = save_many(4, clock)
     assert [path.is_file() for path in saved] == [False, False, True, True]
-    monkeypatch.setattr(folder, "MAX_BYTES", 1)
+    monkeypatch.setenv("FAULTLENS_KEEP_BYTES", "1")
     assert folder.save(numbered(9)).is_file()  # the one just saved always stays
 
 
 def test_nothing_that_is_not_ours_is_removed(
     monkeypatch: pytest.MonkeyPatch, home: Path, clock: list[float], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(folder, "MAX_REPORTS", 1)
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
     stranger = home / "20200101T000000Z-notes"
     stranger.mkdir(parents=True)
     (stranger / "report.json").write_text("mine")
@@ -110,11 +110,128 @@ def test_nothing_that_is_not_ours_is_removed(
     assert (stranger / "report.json").exists()
     assert (elsewhere / "report.json").exists()
     assert (first.parent / "notes.txt").exists()
-    assert not first.exists()
+    assert first.exists()  # whoever put something beside it wants to keep it
+
+
+def test_by_age(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP_DAYS", "30")
+    saved = save_many(3, clock)
+    for path, days in zip(saved, (40, 20, 10), strict=True):
+        os.utime(path, (clock[0] - days * 86400,) * 2)
+    folder.save(numbered(9))
+    assert [path.is_file() for path in saved] == [False, True, True]
+
+
+def test_without_end(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP", "all")
+    monkeypatch.setenv("FAULTLENS_KEEP_BYTES", "all")
+    assert all(path.is_file() for path in save_many(102, clock))
+    assert str(keeping.bounds()) == "without end"
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many", "1e9", "9" * 30])
+def test_a_setting_that_cannot_be_read_removes_nothing(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float], text: str
+) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP_BYTES", "1")
+    monkeypatch.setenv("FAULTLENS_KEEP", text)
+    assert all(path.is_file() for path in save_many(3, clock))
+    with pytest.raises(FaultlensError, match=r"^FAULTLENS_KEEP=.* Say FAULTLENS_KEEP=100"):
+        keeping.bounds()
+
+
+def test_what_was_removed_is_counted(monkeypatch: pytest.MonkeyPatch, home: Path, clock: list[float]) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP", "2")
+    assert keeping.removed(home) == keeping.Removed()
+    save_many(5, clock)
+    assert keeping.removed(home) == keeping.Removed(3, clock[0])
+
+
+def test_a_report_that_is_worked_on_stays(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
+    first = folder.save(numbered(1))
+    with keeping.in_use(first):
+        save_many(2, clock)
+        assert first.is_file()
+    save_many(2, clock)
+    assert not first.parent.exists()
+
+
+def test_a_mark_that_a_killed_process_left_does_not_keep_it_for_ever(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
+    first = folder.save(numbered(1))
+    mark = first.with_name(".in-use-0123456789abcdef")
+    mark.touch()
+    os.utime(mark, (clock[0] - 100_000,) * 2)
+    save_many(1, clock)
+    assert not first.parent.exists()
+
+
+def test_a_report_from_the_future_is_not_the_latest(clock: list[float]) -> None:
+    clock[0] += 10 * 365 * 86400
+    wrong = folder.save(numbered(1))
+    clock[0] -= 10 * 365 * 86400
+    right = folder.save(numbered(2))
+    assert folder.find() == right
+    assert [entry.name for entry in folder.listing()] == [right.parent.name, wrong.parent.name]
+
+
+def test_two_reports_with_one_name_are_both_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight digits of a checksum are the same sooner or later."""
+    monkeypatch.setattr(folder, "_name", lambda *_: "20251116T120000Z-python-SIGFPE-0123abcd")
+    saved = [folder.save(numbered(number)) for number in (1, 2, 1)]
+    assert saved[0] == saved[2] != saved[1]
+    assert [reportfile.read(path).crash.pid for path in saved] == [1, 2, 1]
+    assert folder.find("0123abcd") == saved[0]
+
+
+def test_equal_process_ids_do_not_meet(tmp_path: Path) -> None:
+    """Two containers that share a folder: one is in the middle of writing, or died there."""
+    (tmp_path / f".report.json.{os.getpid()}").write_text("the other's")
+    durable.replace_file(tmp_path / "report.json", b"mine")
+    assert (tmp_path / f".report.json.{os.getpid()}").read_text() == "the other's"
+
+
+def test_a_folder_of_all_users(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """Nobody's report makes room for those of others, or is taken for one's own."""
+    if os.getuid() != 0:
+        pytest.skip("needs root, to write reports of two users")
+    mine = folder.save(numbered(1))
+    clock[0] += 1
+    theirs = folder.save(numbered(2))
+    for path in (theirs.parent, theirs):
+        os.chown(path, 65534, 65534)
+    assert folder.find() == mine
+    assert [entry.owner for entry in folder.listing()] == [65534, None]
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
+    clock[0] += 1
+    folder.save(numbered(3))
+    assert theirs.exists() and not mine.exists()
+
+
+def test_links_and_pipes_that_others_put_there_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, home: Path, clock: list[float], tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_bytes(reportfile.to_json(numbered(7)))
+    planted = home / "20251116T110000Z-python-SIGSEGV-00000001"
+    planted.mkdir(parents=True)
+    (planted / "report.json").symlink_to(tmp_path / "secret")
+    kept = folder.save(numbered(1))
+    (kept.parent / "summary.json").unlink()
+    os.mkfifo(kept.parent / "summary.json")
+    assert [entry.name for entry in folder.listing()] == [kept.parent.name]
+    assert not folder.is_kept(planted / "report.json")
+    (home / "removed.json").symlink_to(tmp_path / "secret")
+    before = (tmp_path / "secret").read_bytes()
+    monkeypatch.setenv("FAULTLENS_KEEP", "1")
+    save_many(2, clock)
+    assert (tmp_path / "secret").read_bytes() == before
 
 
 def test_what_an_interrupted_save_left_is_cleared_later(home: Path, clock: list[float]) -> None:
-    left = home / ".new-0123abcd-999"
+    left = home / ".new-0123456789abcdef"
     left.mkdir(parents=True)
     (left / "report.json").write_text("{")
     os.utime(left, (clock[0], clock[0]))

@@ -24,6 +24,8 @@ DESCRIPTION = """\
 From a report, write a folder with a small script that dies the same way: a call of the op at fault with the inputs
 that were recorded or, where that does not die, the program itself, reduced. It is run in a sandbox, shrunk while it
 still dies, and started three times for the proof. REPORT is as for `faultlens show`; the latest by default.
+A report that somebody else may have written (a file, one made from a core, one in a folder that others can write)
+runs nothing without --trust, and then all of it inside the sandbox.
 Exit status: 0 it reproduces, 1 it does not, 2 it could not be tried."""
 
 
@@ -35,7 +37,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--seconds", type=_seconds, default=60.0, metavar="N", help="time for shrinking (default: 60)")
     parser.add_argument("--python", metavar="PATH", help="the Python to run it with; that of the program by default")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to write; it must be new or empty")
-    parser.add_argument("--yes", action="store_true", help="run what a report from elsewhere contains without asking")
+    parser.add_argument(
+        "--trust", action="store_true", help="run what a report that others may have written says, in the sandbox"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask before running a program that was changed")
     parser.add_argument(
         "--json", metavar="PATH", help="write the report with its reproducer as JSON; - is standard output"
     )
@@ -45,29 +50,45 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens import reportfile
     from faultlens.remedy.folder import write_folder
-    from faultlens.remedy.reproduce import crash_to_reproduce, reproduce
-    from faultlens.remedy.task import NotReproducedError, Wishes
+    from faultlens.remedy.reproduce import crash_to_reproduce, wanted_death
+    from faultlens.remedy.task import NotReproducedError
     from faultlens.store import folder
+    from faultlens.store.trust import admit
 
     path = folder.find(arguments.report)
     report = reportfile.read(path)
-    crash = crash_to_reproduce(report)
-    own = folder.is_kept(path) and crash.method != "core"  # a core may have come from anywhere
-    wishes = Wishes(arguments.python, arguments.seconds, trusted=own, of_child=crash is not report.crash)
     screen = output.Status()
     try:
-        found = reproduce(crash, wishes, _asking(arguments.yes, screen), screen.tell)
+        wanted_death(crash_to_reproduce(report))  # what cannot be reproduced needs nobody's trust
+        own = admit(path, report, arguments.trust)
+        found = _found(report, path, own, arguments, screen)
     except NotReproducedError as reason:
         screen.clear()
         print(f"faultlens: no reproducer. {one_line(str(reason), 2000)}", file=sys.stderr)
         return DOES_NOT
     screen.clear()
     written = write_folder(found, folder.identity(path), arguments.out)
-    _hand_over(report, found, path, written, arguments)
+    _hand_over(report, found, path if own else None, written, arguments)
     return 0
 
 
-def _hand_over(report: Report, found: Found, path: Path, written: Path, arguments: argparse.Namespace) -> None:
+def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace, screen: output.Status) -> Found:
+    from faultlens.remedy.foreign import reproduce_confined
+    from faultlens.remedy.reproduce import crash_to_reproduce, reproduce
+    from faultlens.remedy.task import Wishes
+    from faultlens.store.keeping import in_use
+
+    crash = crash_to_reproduce(report)
+    wishes = Wishes(arguments.python, arguments.seconds, own=own, of_child=crash is not report.crash)
+    may_run = _asking(arguments.yes or not own, screen)
+    if not own:
+        return reproduce_confined(crash, wishes, may_run, screen.tell)
+    with in_use(path):
+        return reproduce(crash, wishes, may_run, screen.tell)
+
+
+def _hand_over(report: Report, found: Found, kept: Path | None, written: Path, arguments: argparse.Namespace) -> None:
+    """`kept`: the report that gets its reproducer."""
     import msgspec
 
     from faultlens.report.reproducer import reproducer_in_words, script_lines
@@ -75,8 +96,8 @@ def _hand_over(report: Report, found: Found, path: Path, written: Path, argument
 
     record = found.record()
     report = msgspec.structs.replace(report, reproducer=record)
-    if folder.is_kept(path):
-        folder.update(path, report)
+    if kept:
+        folder.update(kept, report)
     if arguments.json:
         output.write_json(report, arguments.json)
     if arguments.json == "-":
@@ -89,12 +110,12 @@ def _hand_over(report: Report, found: Found, path: Path, written: Path, argument
 
 
 def _asking(yes: bool, screen: output.Status) -> MayRun:
-    """What a report from elsewhere wants to be run is shown first."""
+    """What nobody has run as it is now is shown first."""
 
     def may_run(what: str, text: str) -> None:
         if yes:
             return
-        problem = f"To {what} is to run what its author wrote."
+        problem = f"To go on is to {what}."
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise FaultlensError(problem, "Read it, then say --yes.")
         screen.clear()

@@ -36,18 +36,21 @@ def show(arguments: argparse.Namespace) -> int:
     from faultlens import reportfile
     from faultlens.reporting import renewed
     from faultlens.store import folder
+    from faultlens.store.trust import doubt_about, doubt_about_place
 
     path = folder.find(arguments.report)
     report = renewed(reportfile.read(path))
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
-        today = _saves_today(report) if folder.is_kept(path) else None
+        today = _saves_today(report) if doubt_about(path, report) is None else None
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=path, saves_today=today)
+    if folder.is_kept(path) and (doubt := doubt_about_place(path)):
+        print(f"faultlens: {doubt}", file=sys.stderr)
     return 0
 
 
 def _saves_today(report: Report) -> Saving | None:
-    """The saves that were looked at when the program ended, looked at again; only those of this machine."""
+    """The saves that were looked at when the program ended, looked at again; only those that our own report names."""
     from faultlens.report.verdict import subject
 
     saving = subject(report).saving
@@ -69,6 +72,8 @@ def _list(json_target: str | None) -> int:
         output.write_bytes(msgspec.json.format(msgspec.json.encode(entries), indent=1) + b"\n", json_target)
     if json_target != "-":
         _print(entries)
+        if entries:
+            _print_keeping(len(entries))
     return 0
 
 
@@ -84,6 +89,30 @@ def _print(entries: list[Entry]) -> None:
         print_line(console, words(f"There are no reports in {home()} yet; `faultlens run` writes them."))
     for entry in entries:
         head = Text.assemble((entry.id, "bold"), "  ", (moment(entry.time).ljust(16), QUIET), "  ")
-        for line in wrap(words(entry.headline), max(console.width - len(head), 30)):
+        whose = f" (of user {entry.owner})" if entry.owner is not None else ""
+        for line in wrap(words(entry.headline + whose), max(console.width - len(head), 30)):
             print_line(console, Text.assemble(head, line))
             head = Text(" " * len(head))
+
+
+def _print_keeping(number: int) -> None:
+    """Reports do not stay for ever: whoever looks for one that is gone must learn why."""
+    from faultlens.errors import FaultlensError
+    from faultlens.home import home
+    from faultlens.report.page import QUIET, print_line, words, wrap
+    from faultlens.report.quantities import count, moment
+    from faultlens.store import keeping
+
+    removed = keeping.removed(home())
+    said = f"{count(number, 'report')} in {home()}."
+    try:
+        bounds = keeping.bounds()
+        said += f" Kept: {bounds} ({keeping.NUMBER}, {keeping.BYTES} and {keeping.DAYS} change that)."
+    except FaultlensError as error:
+        said += f" {error} Until then none is removed."
+    if removed.number:
+        said += f" {count(removed.number, 'older one')} made room, the last on {moment(removed.time)}."
+    console = output.console(sys.stdout)
+    print_line(console, words(""))
+    for line in wrap(words(said, QUIET), console.width):
+        print_line(console, line)

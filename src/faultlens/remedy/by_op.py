@@ -25,9 +25,8 @@ def by_op(task: Task) -> list[Found]:
     kernel = kernel_at_fault(task.crash)
     if kernel is None:
         raise NotReproducedError("No op of TensorFlow was found at work.")
-    unconfined = confinement.strength() == 0 and _CHANGES_FILES.search(kernel.op)
-    if unconfined or not task.wishes.trusted:
-        task.may_run("call the op of the report", in_words(kernel))
+    if confinement.strength() == 0 and _CHANGES_FILES.search(kernel.op):
+        task.may_run("call an op that writes files, where this kernel cannot confine it", in_words(kernel))
     trials = task.trials(("numpy", "tensorflow"))
     if "tensorflow" in trials.missing:
         raise FaultlensError(
@@ -60,8 +59,6 @@ def _definition(task: Task, trials: WarmTrials, names: list[str]) -> op_definiti
         libraries = [path for path in custom_libraries(task.crash) if Path(path).is_file()]
         if not libraries:
             break
-        if not task.wishes.trusted:
-            task.may_run("load the libraries of the report", "\n".join(libraries))
     raise NotReproducedError(f"The op {one_line(names[0], 80)} is not known to this TensorFlow.")
 
 

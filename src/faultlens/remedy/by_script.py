@@ -23,14 +23,14 @@ Run = Callable[[Sources], Crash]
 
 def by_script(task: Task) -> list[Found]:
     try:
-        user = script.user_script(task.crash)
+        user = script.user_script(task.crash, with_data=task.wishes.own)
     except script.NoScriptError as reason:
         raise NotReproducedError(str(reason)) from reason
     text = "\n".join(user.sources.values())
-    if user.differs or not task.wishes.trusted:
-        task.may_run("run the program of the report", text)
+    if user.differs and task.wishes.own:
+        task.may_run("run the program of the report, which is not what is on the disk now", text)
     if confinement.strength() < confinement.WITH_SIGNALS and _could_do_harm(text):
-        task.may_run("run changed versions of a program, where this kernel (before 6.12) cannot confine them,", text)
+        task.may_run("run changed versions of a program, where this kernel (before 6.12) cannot confine them", text)
     run, sources, first = _running(task, user)
     kept = Kept(task, sources, lambda candidate: still_the_same(first, signature_of(run(candidate))))
     reduce(sources, kept, kept.check_time)

@@ -22,7 +22,7 @@ PROOFS = 3
 
 def reproduce(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> Found:
     wanted = wanted_death(crash)
-    surroundings = surroundings_of(crash, wishes, may_run)
+    surroundings = surroundings_of(crash, wishes)
     reasons = []
     with Task(crash, wanted, surroundings, wishes, may_run, tell) as task:
         for strategy in (by_op, by_script):

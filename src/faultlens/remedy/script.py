@@ -35,7 +35,8 @@ class UserScript(NamedTuple):
     differs: tuple[str, ...] = ()  # files that are no longer on disk what they are in the report
 
 
-def user_script(crash: Crash) -> UserScript:
+def user_script(crash: Crash, with_data: bool = True) -> UserScript:
+    """`with_data`: files of this machine that it names come along; not those that somebody else wants to see."""
     folder = Path(crash.program.directory or "/nonexistent")
     path, arguments = _command(crash)
     text = _recorded(crash, folder, path)
@@ -57,7 +58,7 @@ def user_script(crash: Crash) -> UserScript:
     return UserScript(
         path=path,
         sources=sources,
-        data=dict(_data_files(sources, (folder, home))),
+        data=dict(_data_files(sources, (folder, home))) if with_data else {},
         lost=tuple(lost),
         differs=tuple(differs),
     )

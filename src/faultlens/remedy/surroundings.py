@@ -10,7 +10,7 @@ from faultlens.crash import Crash
 from faultlens.errors import FaultlensError
 from faultlens.loader_variables import without_ours
 from faultlens.redaction import HIDDEN
-from faultlens.remedy.task import MayRun, Wishes
+from faultlens.remedy.task import Wishes
 from faultlens.remedy.trial import Surroundings
 from faultlens.safe_text import one_line
 
@@ -22,7 +22,7 @@ _LIMITS = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_STACK", "RLIMIT_NOFILE", "RLIMIT_
 Limits = tuple[tuple[str, int], ...]  # name and value: ("RLIMIT_DATA", bytes)
 
 
-def surroundings_of(crash: Crash, wishes: Wishes, may_run: MayRun) -> Surroundings:
+def surroundings_of(crash: Crash, wishes: Wishes) -> Surroundings:
     python = wishes.python or _program_python(crash)
     if python is None:
         raise FaultlensError("The report does not tell which Python ran the program.", "Name it with --python.")
@@ -32,9 +32,7 @@ def surroundings_of(crash: Crash, wishes: Wishes, may_run: MayRun) -> Surroundin
         )
     if problem := launch.agent_problem(python):
         raise FaultlensError(f"No trial could be watched: {problem}.", "Name another Python with --python.")
-    if not wishes.python and not wishes.trusted:
-        may_run("run the Python that the report names", python)
-    return Surroundings(python, _settings(crash) if wishes.trusted else {}, wishes.of_child)
+    return Surroundings(python, _settings(crash) if wishes.own else {}, wishes.of_child)
 
 
 def _program_python(crash: Crash) -> str | None:

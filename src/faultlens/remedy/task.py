@@ -27,7 +27,7 @@ class NotReproducedError(Exception):
 class Wishes(NamedTuple):
     python: str | None = None
     seconds: float = 60.0  # for shrinking
-    trusted: bool = False  # the report is one of our own
+    own: bool = False  # nobody else can have written the report; else all of this runs inside the sandbox
     of_child: bool = False  # not the program itself died, but a process that it had started
 
 

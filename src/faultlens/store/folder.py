@@ -1,4 +1,4 @@
-"""Where reports are kept: one folder a crash, written whole or not at all, bounded in number and size."""
+"""Where reports are kept: one folder a crash, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -23,15 +24,13 @@ from faultlens.home import home
 from faultlens.report.headline import headline, program_name
 from faultlens.reportfile import Report
 from faultlens.safe_text import one_line
+from faultlens.store.keeping import REPORT, SUMMARY, UNFINISHED, make_room, read_regular
 
-MAX_REPORTS = 100
-MAX_BYTES = 500_000_000
-
-REPORT = "report.json"
-SUMMARY = "summary.json"
-_NAME = re.compile(r"\d{8}T\d{6}Z-[\w.+-]+-(?P<id>[0-9a-f]{8})")
-_UNFINISHED = re.compile(r"\.new-[0-9a-f]{8}-\d+")
-_UNFINISHED_IS_LEFT_BEHIND_AFTER = 3600.0  # seconds
+_NAME = re.compile(r"(?P<time>\d{8}T\d{6}Z)-[\w.+-]+-(?P<id>[0-9a-f]{8})")
+_TIME = "%Y%m%dT%H%M%SZ"
+_CLOCK_SLACK_S = 60.0  # between machines that share a folder
+_MAX_SUMMARY = 1 << 20
+_NAME_IS_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 _REASONS = {
     errno.EROFS: "is read-only",
@@ -53,10 +52,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     kind: OutcomeKind | None = None
     signal: str | None = None
     headline: str = ""
+    owner: int | None = None  # user id of whoever wrote it, if somebody else
 
 
 def save(report: Report) -> Path:
-    """Keep the report; returns the path of its report.json. Older reports make room."""
+    """Keep the report; returns the path of its report.json. Older reports make room (keeping.py)."""
     folder = home()
     try:
         return _save(report, folder)
@@ -74,12 +74,13 @@ def listing() -> list[Entry]:
 
 
 def find(name: str | None = None) -> Path:
-    """The report.json meant by a path, a crash folder or the beginning of an id; without any, the latest."""
+    """The report.json meant by a path, a crash folder or the beginning of an id; without any, the latest of one's own,
+    or of others where there are none."""
     folders = _folders(home())
     if name is None:
         if not folders:
             raise FaultlensError(f"There are no reports in {home()} yet.", "`faultlens run` writes them.")
-        return folders[-1] / REPORT
+        return ([folder for folder in folders if _is_mine(folder)] or folders)[-1] / REPORT
     if path := _existing(name):
         return path
     meant = [folder for folder in folders if name and _is_meant(folder, name)]
@@ -95,8 +96,8 @@ def find(name: str | None = None) -> Path:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether it is one of the reports kept here, and so of our own making."""
-    return path.name == REPORT and path.resolve().parent in {folder.resolve() for folder in _folders(home())}
+    """Whether it is one of the reports kept here. Who wrote it is another question (trust.py)."""
+    return path.name == REPORT and path.parent.resolve() in {folder.resolve() for folder in _folders(home())}
 
 
 def identity(path: Path) -> str:
@@ -121,27 +122,53 @@ def _save(report: Report, home: Path) -> Path:
     data = reportfile.to_json(report)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = _name(report, data)
-    unfinished = home / f".new-{name[-8:]}-{os.getpid()}"
+    unfinished = home / f"{UNFINISHED}{os.urandom(8).hex()}"
     unfinished.mkdir(mode=0o700)
     try:
-        write_synced(unfinished / REPORT, data, 0o600)
-        write_synced(unfinished / SUMMARY, msgspec.json.encode(_summary(name, report)), 0o600)
+        with _opened(unfinished) as inside:
+            write_synced(Path(REPORT), data, 0o600, inside)
+            write_synced(Path(SUMMARY), msgspec.json.encode(_summary(name, report)), 0o600, inside)
         sync_folder(unfinished)
-        unfinished.rename(home / name)
+        folder = _publish(unfinished, home, name, data)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
-        # The same report in the same second is there already.
-        if (home / name / REPORT).is_file():
-            return home / name / REPORT
         raise
     sync_folder(home)
-    _make_room(home, keep=home / name)
-    return home / name / REPORT
+    make_room(home, [each for each in _folders(home) if _is_mine(each)], keep=folder)
+    return folder / REPORT
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """The folder that was just made: where others may write as well, another could stand in its place by now."""
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(inside).st_uid != os.geteuid():
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(folder))
+        yield inside
+    finally:
+        os.close(inside)
+
+
+def _publish(unfinished: Path, home: Path, name: str, data: bytes) -> Path:
+    """Give it its name. The same report again is one report; another one with the same checksum gets another id."""
+    while True:
+        try:
+            unfinished.rename(home / name)  # never takes the place of a folder that has something in it
+            return home / name
+        except OSError as error:
+            if error.errno not in _NAME_IS_TAKEN:
+                raise
+        with contextlib.suppress(OSError, ValueError):
+            if read_regular(home / name / REPORT, len(data) + 1) == data:
+                shutil.rmtree(unfinished, ignore_errors=True)
+                return home / name
+        name = name[:-8] + os.urandom(4).hex()
 
 
 def _name(report: Report, data: bytes) -> str:
     """Names sort by the time of saving."""
-    now = datetime.fromtimestamp(time.time(), timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    now = _clock(time.time())
     outcome = report.crash.outcome
     parts = (program_name(report.crash), outcome.signal or outcome.kind)
     program, end = (re.sub(r"[^\w.+-]+", "_", part, flags=re.ASCII)[:40] or "_" for part in parts)
@@ -160,45 +187,14 @@ def _summary(name: str, report: Report) -> Entry:
     )
 
 
-def _make_room(home: Path, keep: Path) -> None:
-    """Remove the oldest reports that are beyond the bounds, and what an interrupted save left behind."""
-    for path in home.glob(".new-*"):
-        with contextlib.suppress(OSError):
-            old = time.time() - path.stat().st_mtime > _UNFINISHED_IS_LEFT_BEHIND_AFTER
-            if old and _UNFINISHED.fullmatch(path.name):
-                _remove(path)
-    folders = [folder for folder in _folders(home) if folder != keep]
-    sizes = [_size(folder) for folder in folders]
-    number, total = len(folders) + 1, sum(sizes) + _size(keep)
-    for folder, size in zip(folders, sizes, strict=True):
-        if number <= MAX_REPORTS and total <= MAX_BYTES:
-            return
-        _remove(folder)
-        number, total = number - 1, total - size
-
-
-def _remove(folder: Path) -> None:
-    """Remove the files we wrote, and the folder when nothing else is in it."""
-    with contextlib.suppress(OSError):
-        for name in (REPORT, SUMMARY):
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for name in (REPORT, SUMMARY):
-        with contextlib.suppress(OSError):
-            total += (folder / name).stat().st_size
-    return total
-
-
 # ------------------------------------------------------------------------------------------- reading
 
 
 def _folders(home: Path) -> list[Path]:
-    """The crash folders, oldest first; whatever else lies there is not ours."""
-    return sorted(_ours(home))
+    """The crash folders, oldest first; whatever else lies there is not ours. What a wrong clock has dated in the future
+    comes before all others: it would be the latest for as long."""
+    now = _clock(time.time() + _CLOCK_SLACK_S)
+    return sorted(_ours(home), key=lambda folder: (folder.name[: len(now)] <= now, folder.name))
 
 
 def _ours(home: Path) -> Iterator[Path]:
@@ -208,20 +204,48 @@ def _ours(home: Path) -> Iterator[Path]:
         return
     for entry in entries:
         path = Path(entry.path)
-        if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and (path / REPORT).is_file():
+        if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and _is_file(path / REPORT):
             yield path
 
 
-def _entry(folder: Path) -> Entry:
+def _is_file(path: Path) -> bool:
+    """And no link to one: who else may write here could let it point anywhere."""
     try:
-        summary = msgspec.json.decode((folder / SUMMARY).read_bytes(), type=Entry)
-        return msgspec.structs.replace(summary, id=_id(folder), name=folder.name)
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_mine(folder: Path) -> bool:
+    return _owner(folder) == os.geteuid()
+
+
+def _owner(folder: Path) -> int | None:
+    """Of the folder and its report; None where two share in it, or it is gone."""
+    try:
+        users = {folder.lstat().st_uid, (folder / REPORT).lstat().st_uid}
+    except OSError:
+        return None
+    return users.pop() if len(users) == 1 else None
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime(_TIME)
+
+
+def _entry(folder: Path) -> Entry:
+    owner = _owner(folder)
+    whose = None if owner == os.geteuid() else owner
+    try:
+        summary = msgspec.json.decode(read_regular(folder / SUMMARY, _MAX_SUMMARY), type=Entry)
+        return msgspec.structs.replace(summary, id=_id(folder), name=folder.name, owner=whose)
     except (OSError, ValueError):
         pass  # no summary, or a damaged one: look at the report itself
     try:
-        return _summary(folder.name, reportfile.read(folder / REPORT))
+        summary = _summary(folder.name, reportfile.read(folder / REPORT))
+        return msgspec.structs.replace(summary, owner=whose)
     except FaultlensError:
-        return Entry(id=_id(folder), name=folder.name, headline="(damaged report)")
+        return Entry(id=_id(folder), name=folder.name, headline="(damaged report)", owner=whose)
 
 
 def _existing(name: str) -> Path | None:
