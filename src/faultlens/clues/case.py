@@ -13,6 +13,7 @@ from faultlens.clues.last_words import python_exception
 from faultlens.clues.messages import CheckFailure, Termination
 from faultlens.clues.owners import Owner, custom_libraries, owner_of
 from faultlens.clues.tracebacks import PythonException
+from faultlens.clues.wordings import Wording
 from faultlens.crash import CppException, Crash, Fault, FencedBlock, Frame, Kernel
 from faultlens.diagnosis import Evidence, Location
 
@@ -175,9 +176,9 @@ class Case:
     def op(self) -> str | None:
         return ops.op_at_fault(self.crash)
 
-    def mentions(self, pattern: str) -> Mention | None:
+    def mentions(self, wording: Wording) -> Mention | None:
         """The last line of the user's sources that matches, comments left out."""
-        expression = re.compile(pattern)
+        expression = re.compile(wording.value)
         found = None
         for file, text in self.crash.sources.items():
             for number, line in enumerate(text.splitlines(), 1):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from faultlens.clues.addresses import NULL_PAGE, mapping_at
 from faultlens.clues.case import Case
 from faultlens.clues.imports import final_text, line_at
+from faultlens.clues.wordings import Wording
 from faultlens.crash import Crash
 from faultlens.safe_text import one_line
 
@@ -16,7 +17,7 @@ _XID = re.compile(r"Xid \([^)]*\): (?P<number>\d+),?(?: pid=(?P<pid>'?<?\w+>?'?)
 _CUDA_LIBRARY = re.compile(r"/lib(?:cuda|cudart|nvidia-ml)[^/]*\.so")
 _DEVICE_FILE = re.compile(r"^/dev/nvidia")
 RESERVED = 64 << 20  # larger than what glibc keeps back for its arenas: address space for device memory
-_PINS = re.compile(r"pin_memory|pinned|[Hh]ostAlloc|cudaMallocHost|alloc_pinned|PinnedMemory")
+_PINS = re.compile(Wording.PINS_MEMORY.value)
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 
 
@@ -49,7 +50,7 @@ def pins_memory(case: Case) -> str | None:
     frame = next((frame for frame in frames if _PINS.search(f"{frame.function} {frame.file}")), None)
     if frame is not None:
         return f"raised in {frame.function} ({frame.file}:{frame.line})"
-    line = case.mentions(_PINS.pattern)
+    line = case.mentions(Wording.PINS_MEMORY)
     here = case.location
     return f"line {line.line} pins memory: {line.text}" if line and here and line.line == here.line else None
 

@@ -9,6 +9,7 @@ from typing import Literal
 from faultlens.clues.case import Case
 from faultlens.clues.frames import short_function
 from faultlens.clues.owners import owner_of
+from faultlens.clues.wordings import Wording
 from faultlens.crash import Frame
 
 Sender = Literal["itself", "another process", "unknown"]
@@ -22,10 +23,6 @@ SENDING = frozenset({
 # A handler that gives up sends the signal once more: the first one is the one to explain.
 _HANDLING = frozenset({"faulthandler_fatal_error", "__restore_rt", "<signal handler called>"})
 # The program's own lines that send it a signal.
-_SENDS_ITSELF = (
-    r"os\.kill\(\s*(?:os\.)?getpid\(\)|os\.killpg\(\s*(?:0|os\.getpg)|raise_signal\(|pthread_kill\(|os\.abort\("
-    r"|faulthandler\._sig|\.raise_?\(\s*(?:signal\.)?SIG"
-)
 _COMPLAINT = re.compile(r"Assertion .* failed|terminate called|corrupt|ERROR: \w*Sanitizer|stack smashing|overflow")
 _SHELLS = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$|/env$|/timeout$|/nice$|/xargs$|/sudo$")
 
@@ -74,7 +71,7 @@ def gave_up(case: Case) -> Frame | None:
 
 def line_that_sends(case: Case, name: str | None) -> str | None:
     """The line of the user's sources that sends this signal to the program itself."""
-    mention = case.mentions(_SENDS_ITSELF)
+    mention = case.mentions(Wording.SENDS_ITSELF)
     if mention is None:
         return None
     named = re.findall(r"\bSIG[A-Z0-9]+\b", mention.text)

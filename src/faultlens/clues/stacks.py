@@ -5,10 +5,10 @@ from __future__ import annotations
 from faultlens.clues.addresses import stack_size
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_main
+from faultlens.clues.wordings import Wording
 
 USUAL = 8 << 20
 SMALL = 1 << 20  # TensorFlow and Python run out of less without any recursion that deserves the name
-SETS_SIZE = r"threading\.stack_size\(\s*[^)\s]|\bstack_size\(\s*\d|pthread_attr_setstack"
 
 
 def stack_bytes(case: Case) -> int | None:
@@ -25,4 +25,4 @@ def has_small_stack(case: Case) -> bool:
     size = stack_bytes(case)
     if size is not None and size < SMALL:
         return True
-    return (size is None or size < USUAL // 2) and case.mentions(SETS_SIZE) is not None
+    return (size is None or size < USUAL // 2) and case.mentions(Wording.SETS_STACK_SIZE) is not None

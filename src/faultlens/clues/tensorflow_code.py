@@ -7,6 +7,7 @@ from typing import Literal
 
 from faultlens.clues.case import Case
 from faultlens.clues.owners import first_owned, owner_of
+from faultlens.clues.wordings import Wording
 from faultlens.crash import Crash, Frame
 
 Activity = Literal["compiled code", "compiling", "optimising", "translating"]
@@ -41,9 +42,6 @@ _ESCAPED = re.compile(
     r"pybind11::detail::(?:translate_exception|apply_exception_translators|try_translate_exceptions)|nanobind::detail::nb_func_error"
 )
 # How sources speak of memory that TensorFlow does not own.
-_FOREIGN_MEMORY = (
-    r"\b(?:from_dlpack|frombuffer|ctypes|cffi|mmap|memmap|mmap_mode|as_strided|SharedMemory|from_buffer)\b"
-)
 
 
 def version(crash: Crash) -> str | None:
@@ -107,7 +105,7 @@ def threw(case: Case) -> Frame | None:
 
 def uses_foreign_memory(case: Case) -> str | None:
     """The line of the sources that hands memory to TensorFlow which others own and may free."""
-    found = case.mentions(_FOREIGN_MEMORY)
+    found = case.mentions(Wording.FOREIGN_MEMORY)
     return (
         f"{found.file.rpartition('/')[2]}:{found.line} shares memory with native code: {found.text}" if found else None
     )

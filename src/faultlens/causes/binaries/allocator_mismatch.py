@@ -6,6 +6,7 @@ from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Findi
 from faultlens.clues.case import Case
 from faultlens.clues.loader import allocators, short
 from faultlens.clues.messages import INVALID_FREE, line_saying
+from faultlens.clues.wordings import Wording
 from faultlens.safe_text import one_line
 
 # Other allocators than glibc's, when they are handed memory which is not theirs.
@@ -83,7 +84,7 @@ def _inside(case: Case, others: tuple[str, ...]) -> str | None:
     frames = case.native_stack[:3]
     died = next((frame.library for frame in frames if frame.library in others), None)
     named = any(_FREES.search(frame.function) for frame in case.native_stack[:5])
-    return died if died and (named or case.mentions(r"free\b|\bfree_")) else None
+    return died if died and (named or case.mentions(Wording.FREES)) else None
 
 
 def _freed_by_hand(case: Case) -> bool:

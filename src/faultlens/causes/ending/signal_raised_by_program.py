@@ -4,10 +4,11 @@ from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consid
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_own, short_function
 from faultlens.clues.senders import SENDING, gave_up, line_that_sends, sender
+from faultlens.clues.wordings import Wording
 from faultlens.crash import Frame
 
 # The kernel sends these when a timer of the program itself runs out.
-_TIMERS = {"SIGALRM": r"signal\.alarm\(|setitimer\(", "SIGVTALRM": r"setitimer\(", "SIGPROF": r"setitimer\("}
+_TIMERS = {"SIGALRM": Wording.SETS_ALARM, "SIGVTALRM": Wording.SETS_TIMER, "SIGPROF": Wording.SETS_TIMER}
 
 
 class SignalRaisedByProgram(Cause):

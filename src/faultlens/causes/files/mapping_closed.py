@@ -3,12 +3,10 @@ from __future__ import annotations
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.addresses import CANONICAL_TOP, mapping_at
 from faultlens.clues.case import Case
+from faultlens.clues.wordings import Wording
 
 # Ways to make a mapping, and to give it up, in the user's own lines.
-_MAKES = r"\bmmap\.mmap\(|\bmemmap\(|mmap_mode\s*=|SharedMemory\(|ShareableList\(|open_memmap\("
-_CLOSES = r"_mmap\.close\(|\.close\(\)|\.__exit__\(|\bmunmap\b|\bunlink\(\)|\bdel\s"
 MAPPED_ABOVE = 1 << 40
-_SELF_CLOSING = r"SharedMemory\("  # closes itself when it is collected
 
 
 class MappingClosed(Cause):
@@ -38,10 +36,10 @@ class MappingClosed(Cause):
     def examine(self, case: Case) -> Finding | None:
         if not _touches_hole(case):
             return None
-        made, closed = case.mentions(_MAKES), case.mentions(_CLOSES)
-        if made is None or (closed is None and case.mentions(_SELF_CLOSING) is None):
+        made, closed = case.mentions(Wording.MAPS), case.mentions(Wording.CLOSES)
+        if made is None or (closed is None and case.mentions(Wording.SHARES_MEMORY) is None):
             return None
-        on_purpose = case.mentions(r"_mmap\.close\(|SharedMemory\(")
+        on_purpose = case.mentions(Wording.CLOSES_ON_PURPOSE)
         return Finding(
             strength=_strength(case, known_trap=on_purpose is not None),
             title="an array was used after the mapping that it points into had been closed",

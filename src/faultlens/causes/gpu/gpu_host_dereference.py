@@ -4,9 +4,9 @@ from faultlens.causes.base import LIKELY, STRONG, Cause, Finding, consider, evid
 from faultlens.clues.accesses import target
 from faultlens.clues.case import Case
 from faultlens.clues.gpu import device_memory_at, uses_cuda
+from faultlens.clues.wordings import Wording
 
 # How Python comes by the address of device memory.
-_TAKES_ADDRESS = r"\bdata_ptr\(|\.data\.ptr\b|__cuda_array_interface__|unsafe_buffer_pointer|\.gpudata\b|device_pointer"
 
 
 class GpuHostDereference(Cause):
@@ -37,7 +37,7 @@ class GpuHostDereference(Cause):
         if fault is None or fault.signal not in ("SIGSEGV", "SIGBUS") or address is None or case.hits_stack_end:
             return None
         device = device_memory_at(case.crash, address)
-        taken = case.mentions(_TAKES_ADDRESS) if uses_cuda(case.crash) and not case.is_null else None
+        taken = case.mentions(Wording.TAKES_GPU_ADDRESS) if uses_cuda(case.crash) and not case.is_null else None
         if device is None and taken is None:
             return None
         return Finding(

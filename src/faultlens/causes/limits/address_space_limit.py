@@ -13,11 +13,11 @@ from faultlens.clues.limits import (
     requested_bytes,
     threads_refused,
 )
+from faultlens.clues.wordings import Wording
 from faultlens.diagnosis import Evidence
 from faultlens.sizes import in_words
 
 NEARLY_USED = 0.85  # of the limit: what was refused need not be small
-_SETS_LIMIT = r"\bRLIMIT_AS\b"
 
 
 class AddressSpaceLimit(Cause):
@@ -50,7 +50,7 @@ class AddressSpaceLimit(Cause):
         if symptom is None:
             return None
         growth = growth_of(case.crash, "memory", "threads")
-        mention = case.mentions(_SETS_LIMIT)
+        mention = case.mentions(Wording.SETS_ADDRESS_SPACE)
         # Limits of a process that was only sampled may be older than the line that sets one.
         if budget is None and (mention is None or case.crash.method != "status"):
             return None

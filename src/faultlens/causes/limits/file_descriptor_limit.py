@@ -7,6 +7,7 @@ from faultlens.clues.case import Case
 from faultlens.clues.leaks import evidence_of, growth_of
 from faultlens.clues.limits import open_files
 from faultlens.clues.messages import line_saying
+from faultlens.clues.wordings import Wording
 from faultlens.diagnosis import Evidence
 from faultlens.safe_text import one_line
 
@@ -47,7 +48,7 @@ class FileDescriptorLimit(Cause):
         said = bool(_USED_UP.search(symptom.fact))
         if not said and not full and symptom.source != "traceback":
             return None
-        mention = case.mentions(r"RLIMIT_NOFILE")
+        mention = case.mentions(Wording.SETS_OPEN_FILES)
         return Finding(
             strength=PROVEN
             if said and (full or symptom.source == "traceback")

@@ -9,6 +9,7 @@ from faultlens.clues.memory_death import MemoryDeath, memory_death
 from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by
 from faultlens.clues.stopping import request_in_words
+from faultlens.clues.wordings import Wording
 from faultlens.crash import Crash
 from faultlens.diagnosis import Fix
 from faultlens.sizes import in_words
@@ -120,7 +121,7 @@ def _lost_a_worker(case: Case) -> bool:
 
 
 def _other_format(case: Case, death: MemoryDeath) -> tuple[Fix, ...]:
-    if death.kind in ("unknown", "growth") and case.mentions(r"\.save\(|save_weights|ModelCheckpoint"):
+    if death.kind in ("unknown", "growth") and case.mentions(Wording.SAVES_MODEL):
         return (safe("save with a format that needs little memory", "SavedModel or tf.train.Checkpoint"),)
     return ()
 

@@ -8,6 +8,7 @@ from faultlens.clues.frames import short_function
 from faultlens.clues.messages import line_saying
 from faultlens.clues.recursion import repeated
 from faultlens.clues.stacks import has_small_stack, stack_bytes
+from faultlens.clues.wordings import Wording
 from faultlens.diagnosis import Fix
 from faultlens.sizes import in_words
 
@@ -49,7 +50,7 @@ class StackOverflow(Cause):
             return None
         fault, loop, size = case.fault, repeated(case.stack), stack_bytes(case)
         pointer = fault.registers.get("rsp") if fault else None
-        limit = case.mentions(r"setrecursionlimit\(")
+        limit = case.mentions(Wording.SETS_RECURSION_LIMIT)
         name = short_function(loop.function) if loop else None
         return Finding(
             strength=PROVEN if loop or given_up else STRONG,

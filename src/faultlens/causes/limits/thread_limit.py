@@ -4,6 +4,7 @@ from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, cons
 from faultlens.clues.case import Case
 from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
 from faultlens.clues.limits import THREAD_STACK, address_space, failed_thread, most_threads, threads_refused
+from faultlens.clues.wordings import Wording
 
 
 class ThreadLimit(Cause):
@@ -77,6 +78,6 @@ def _strength(case: Case, refused: int | None) -> float:
     budget = address_space(case.crash)
     if budget is not None and (budget.left < 8 * THREAD_STACK or case.crash.method == "status"):
         return POSSIBLE  # a thread needs address space for its stack
-    if budget is None and case.mentions(r"\bRLIMIT_AS\b"):
+    if budget is None and case.mentions(Wording.SETS_ADDRESS_SPACE):
         return POSSIBLE
     return LIKELY + 0.1

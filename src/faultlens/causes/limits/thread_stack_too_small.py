@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.clues.case import Case
-from faultlens.clues.stacks import SETS_SIZE, has_small_stack, stack_bytes
+from faultlens.clues.stacks import has_small_stack, stack_bytes
+from faultlens.clues.wordings import Wording
 from faultlens.sizes import in_words
 
 
@@ -30,7 +31,7 @@ class ThreadStackTooSmall(Cause):
     def examine(self, case: Case) -> Finding | None:
         if not case.hits_stack_end or not has_small_stack(case):
             return None
-        thread, size, mention = case.crash.crashed_thread, stack_bytes(case), case.mentions(SETS_SIZE)
+        thread, size, mention = case.crash.crashed_thread, stack_bytes(case), case.mentions(Wording.SETS_STACK_SIZE)
         name = (thread and (thread.python_name or thread.name)) or "a thread"
         return Finding(
             strength=PROVEN if size and mention else STRONG,
