@@ -405,7 +405,7 @@ class PythonInfo(Record, frozen=True):
 
 
 class Program(Record, frozen=True):
-    """What was started. Arguments and environment are redacted unless the user asked otherwise."""
+    """What was started. Arguments and environment are redacted in every report, unless the user asked otherwise."""
 
     command: tuple[str, ...] = ()
     directory: str | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from faultlens.crash import Crash
 from faultlens.diagnosis import UNKNOWN
 from faultlens.finding import Finding
 from faultlens.reportfile import Report
+from faultlens.scrub import scrubbed
 
 
 def renewed(stored: Report) -> Report:
@@ -29,8 +32,11 @@ def with_findings(report: Report) -> Report:
     return make_report(report.crash, findings) if findings else report
 
 
-def make_report(crash: Crash, findings: tuple[Finding, ...] = ()) -> Report:
-    """The same for a live capture, a core file and a stored report, whose verdict is thus made anew."""
+def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Iterable[str] = ()) -> Report:
+    """The same for a live capture, a core file and a stored report, whose verdict is thus made anew.
+
+    What must not be kept or shown is taken out first: the `secrets`, and what looks like one (scrub.py)."""
+    crash = scrubbed(crash, secrets)
     if crash.outcome.kind == "ok" and not crash.fault and not (crash.hunt and crash.hunt.block):
         return Report(outcome=crash.outcome, crash=crash)  # nothing to explain: the catalogue need not be loaded
     try:

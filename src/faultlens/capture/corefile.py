@@ -308,16 +308,15 @@ def _bare_thread(thread: CoreThread) -> Thread:
 
 def _program(core: _Core, main_file: str | None, redact: bool) -> Program:
     from faultlens.environment.packages import find_python
-    from faultlens.redaction import redact_command, redact_environment
 
     start = _initial_stack(core)
     command, environment = start.command, start.environment
     prefix = _virtual_environment(core, start)
     return Program(
-        command=redact_command(command) if redact else command,
+        command=command,
         directory=environment.get("PWD"),
         executable=main_file,
-        environment=redact_environment(environment) if redact else environment,
+        environment=environment,
         redacted=redact,
         python=find_python(core.mappings, main_file, prefix),
     )

@@ -11,7 +11,6 @@ from faultlens.crash import Limit, MemoryUse, Program, Sample
 from faultlens.environment.cgroup import Cgroup
 from faultlens.environment.machine import kilobytes
 from faultlens.environment.procfs import read_fields, read_text
-from faultlens.redaction import redact_command, redact_environment
 
 # Rows of /proc/PID/limits -> the names of getrlimit(2).
 LIMIT_NAMES = {
@@ -89,13 +88,14 @@ def resource_limits(pid: int) -> dict[str, Limit]:
 
 
 def program(pid: int, redact: bool) -> Program:
+    """As it is; `redact` has it redacted when the report is made, where its secrets must be known to be found."""
     command = tuple(_strings(f"/proc/{pid}/cmdline"))
     environment = _variables(pid)
     return Program(
-        command=redact_command(command) if redact else command,
+        command=command,
         directory=_link(f"/proc/{pid}/cwd"),
         executable=_link(f"/proc/{pid}/exe"),
-        environment=redact_environment(environment) if redact else environment,
+        environment=environment,
         redacted=redact,
     )
 
