@@ -13,18 +13,32 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from faultlens.crash import Record
-from faultlens.environment.procfs import read_fields
+from faultlens.environment.procfs import read_fields, read_text
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
 
 SECONDS = 10.0
 # No process, descriptor or memory left: what the doctor is here to tell, and no fault of the interpreter.
 _OUR_TROUBLE = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-# `-c` puts the current folder first, as a script puts its own: nothing may be imported that could be found there.
+# Asked with -S: what an environment runs at every start (.pth files, sitecustomize) is not run for a look at it.
+# Python's own `site` then finds the folders of packages. Nothing may be imported from the current folder or PYTHONPATH.
 _QUESTION = """
-import sys
+import sys, encodings
+path = [entry for entry in sys.path if entry]
+sys.path[:] = [encodings.__file__.rpartition("/")[0].rpartition("/")[0]]
+import site
+sys.path[:] = path
+try:
+    site.addpackage  # what runs a .pth file
+    site.addpackage = lambda folder, name, known: known
+    known = site.venv(set())
+    if site.ENABLE_USER_SITE is None:
+        site.ENABLE_USER_SITE = site.check_enableusersite()
+    site.addsitepackages(site.addusersitepackages(known))
+except AttributeError:  # Python 2
+    sys.path += site.getsitepackages()
 base = getattr(sys, "base_prefix", sys.prefix)
-print(repr([list(sys.version_info[:3]), sys.executable, sys.prefix, base, sys.path[1:]]))
+print(repr([list(sys.version_info[:3]), sys.executable, sys.prefix, base, path, sys.path[len(path):]]))
 """
 
 
@@ -53,7 +67,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: 
     executable = _executable(python, variables)
     try:
         done = subprocess.run(
-            [executable, "-B", "-c", _QUESTION],  # -B: nothing is written into the environment
+            [executable, "-B", "-S", "-c", _QUESTION],  # -B: nothing is written into the environment
             env=dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -66,18 +80,30 @@ def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: 
     except subprocess.TimeoutExpired:
         return _from_folders(executable, f"it gave no answer within {seconds:.0f} s")
     try:
-        version, own, prefix, base, path = ast.literal_eval(done.stdout.decode().splitlines()[-1])
+        version, own, prefix, base, path, packages = ast.literal_eval(done.stdout.decode().splitlines()[-1])
         return Interpreter(
             executable=str(own or executable),
             version=tuple(map(int, version)),
             prefix=str(prefix),
             base_prefix=str(base),
-            path=tuple(map(str, path)),
+            path=_with_links([str(entry) for entry in path], [str(entry) for entry in packages]),
         )
     except (IndexError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         ending = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
         said = one_line(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2], 200)
         return _from_folders(executable, f"it ended with {ending}" + (f": {said}" if said else ""))
+
+
+def _with_links(path: list[str], packages: list[str]) -> tuple[str, ...]:
+    """The folders of packages, and those that their .pth files name. Lines of code in these are left out."""
+    found = dict.fromkeys(path)
+    for folder in packages:
+        found[folder] = None
+        for file in sorted(Path(folder).glob("[!.]*.pth")):
+            lines = [line.rstrip() for line in (read_text(file) or "").lstrip("\ufeff").splitlines()]
+            named = [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+            found |= dict.fromkeys(str(Path(folder, line)) for line in named if "\0" not in line)
+    return tuple(entry for entry in found if entry in path or Path(entry).exists())
 
 
 def _executable(python: str | None, variables: Mapping[str, str]) -> str:
