@@ -8,15 +8,16 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
+from faultlens.shortage import shortage
 
 if TYPE_CHECKING:
     from faultlens.capture.fence.hunting import Wish
-    from faultlens.capture.supervisor import Options
+    from faultlens.capture.supervisor import Ending, Options
     from faultlens.crash import Crash
     from faultlens.reportfile import Report
 
@@ -68,7 +69,8 @@ def register(verbs: Any) -> None:
         "slowly; =tensors: every tensor; =malloc: glibc's own checks; several with commas",
     )
     parser.add_argument("--no-children", action="store_true", help="do not watch processes that the program starts")
-    parser.add_argument("--unredacted", action="store_true", help="keep arguments and environment values in the report")
+    parser.add_argument("--no-sources", action="store_true", help="leave every line of the program out of the report")
+    parser.add_argument("--unredacted", action="store_true", help="keep what may be secret, and whole source files")
     parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
     parser.add_argument("--no-save", action="store_true", help="do not keep the report")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing of our own")
@@ -89,17 +91,20 @@ def with_default(words: Sequence[str]) -> list[str]:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.capture import launch
-    from faultlens.capture.supervisor import supervise
-
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not words:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
     output.check_targets(arguments)
-    command = launch.resolve_command(words)
-    options = _options(arguments, command)
-    quiet = arguments.quiet
-    ending = supervise(command, options, _nothing if quiet else _announce, _nothing if quiet else _say)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        ending = _supervised(words, arguments)
+    except (OSError, RuntimeError, MemoryError) as error:
+        reason = shortage(error)
+        if reason is None or _has_started():
+            raise
+        if not arguments.quiet:
+            _say(f"the program runs without faultlens. {reason}")
+        _become(words, mask)
     try:
         _report(ending.crash, arguments)
     except Exception as error:
@@ -109,6 +114,37 @@ def handle(arguments: argparse.Namespace) -> int:
         pass
     end_like(ending.status)
     return 0
+
+
+def _supervised(words: list[str], arguments: argparse.Namespace) -> Ending:
+    from faultlens.capture import launch
+    from faultlens.capture.supervisor import supervise
+
+    command = launch.resolve_command(words)
+    options = _options(arguments, command)
+    quiet = arguments.quiet
+    return supervise(command, options, _nothing if quiet else _announce, _nothing if quiet else _say)
+
+
+def _has_started() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    except ChildProcessError:
+        return False
+
+
+def _become(words: list[str], mask: Iterable[signal.Signals | int]) -> NoReturn:
+    """The program takes our place: it needs no process and no descriptor more than without us."""
+    from faultlens.capture import launch
+
+    command = launch.resolve_command(words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, at its own start
+        signal.signal(ignored, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.execvp(command[0], command)
 
 
 def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
@@ -160,6 +196,10 @@ def _announce(crash: Crash) -> None:
 
 
 def _report(crash: Crash, arguments: argparse.Namespace) -> None:
+    if arguments.no_sources:
+        from faultlens.capture.sources import without_sources
+
+        crash = without_sources(crash)
     report = _examined(crash)
     try:
         output.write_files(report, arguments)
@@ -172,9 +212,10 @@ def _report(crash: Crash, arguments: argparse.Namespace) -> None:
 
 def _examined(crash: Crash) -> Report:
     """The doctor is asked only where there is something to tell."""
+    from faultlens.capture.dotenv import secrets_beside
     from faultlens.reporting import make_report, with_findings
 
-    report = make_report(crash)
+    report = make_report(crash, secrets=secrets_beside(crash.program.directory))
     return with_findings(report) if worth_telling(report) else report
 
 
