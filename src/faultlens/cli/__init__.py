@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from faultlens import __version__
 from faultlens.cli import causes, doctor, explain, forecast, op, repro, run, scan, show, verify
 from faultlens.errors import FaultlensError
+from faultlens.safe_text import make_printable, one_line
+from faultlens.shortage import shortage
 
 CANNOT = 2
 
@@ -21,15 +23,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.handler(options))
     except FaultlensError as error:
-        print(f"faultlens: {error}", file=sys.stderr)
+        _complain(str(error))
         return CANNOT
     except BrokenPipeError:
         _drop_output()  # its reader has gone
         return CANNOT
-    except OSError as error:
+    except (OSError, RuntimeError, MemoryError) as error:
+        if lacking := shortage(error):
+            _complain(str(lacking))
+            return CANNOT
+        if not isinstance(error, OSError):
+            raise
         _drop_output()
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"faultlens: Cannot go on: {error.strerror or error}{where}.", file=sys.stderr)
+        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, (str, bytes)) else ""
+        _complain(f"Cannot go on: {error.strerror or error}{where}.")
         return CANNOT
     except KeyboardInterrupt:
         return 130
@@ -41,9 +48,18 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
+def _complain(sentence: str) -> None:
+    """With names of files in it, which may be of any length and hold anything."""
+    print(f"faultlens: {one_line(sentence, 2000)}", file=make_printable(sys.stderr))
+
+
 def _drop_output() -> None:
     """What is still to be written cannot be, and Python must not try at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    output = sys.stdout.fileno()
+    os.close(output)  # first: there may be no other descriptor left
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != output:
+        os.dup2(nowhere, output)
 
 
 def _parser() -> argparse.ArgumentParser:
