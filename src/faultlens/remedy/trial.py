@@ -1,7 +1,7 @@
 """Runs a candidate in a sandbox and says how it ended.
 
-A sandbox is a folder of its own and no other to write to, a session of its own, nothing to read, no core files, and
-bounds on time and memory.
+A sandbox is a folder of its own and no other to write to, a session of its own, nothing on standard input, no core
+files, and bounds on time and memory; see `faultlens.sandbox`.
 `WarmTrials` forks from a Python that has imported TensorFlow already and looks at a death quickly; `captured` starts
 everything anew and looks at it as `faultlens run` does."""
 
@@ -25,17 +25,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from faultlens import reportfile
-from faultlens.capture import launch, process
+from faultlens.capture import launch, numbering, process
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.endings import outcome_of
 from faultlens.crash import Crash, Outcome, Output
 from faultlens.environment.machine import machine_state
 from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
-from faultlens.remedy import confinement
 from faultlens.remedy.look import QuickLook
 from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
+from faultlens.sandbox import confinement, guard
 
 SCRIPT = "reproduce.py"
 SERVER = Path(__file__).with_name("warm_server.py")
@@ -79,11 +79,14 @@ class WarmTrials:
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-repro-"))
         self._area = SharedArea()
         self._look = QuickLook()
+        self._means = confinement.available()
+        if self._means.processes:
+            self._area.area.supervisor_pid = 1  # the only one above them that they know
         self._with_children = surroundings.with_children
         environment = launch.agent_environment(surroundings.variables(self._folder), self._area.path, True)
         try:
             self._server = subprocess.Popen(
-                [surroundings.python, str(SERVER), *modules],
+                [surroundings.python, str(SERVER), json.dumps(self._setup()), *modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -112,10 +115,12 @@ class WarmTrials:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _setup(self) -> dict[str, Any]:
+        return {"sandbox": guard.FOLDER, "means": self._means, "writable": [str(self._folder)]}
+
     def close(self) -> None:
         if server := getattr(self, "_server", None):
-            server.kill()
-            server.wait()
+            guard.end(server)
             server.stdin.close()
             server.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -123,7 +128,7 @@ class WarmTrials:
     def run(self, files: Files, bounds: Bounds, in_order: bool = False, arguments: Sequence[str] = ()) -> Crash:
         """How the script ended. `in_order`: what happens while the interpreter shuts down counts as well."""
         with _trial_folder(self._folder, files) as folder:
-            request = {"script": str(folder / SCRIPT), "folder": str(folder), "writable": [str(self._folder)]}
+            request = {"script": str(folder / SCRIPT), "folder": str(folder)}
             return self._run({**request, "arguments": arguments, "in order": in_order}, bounds)
 
     def _run(self, request: dict[str, Any], bounds: Bounds) -> Crash:
@@ -135,7 +140,7 @@ class WarmTrials:
         begun = self._answer(time.monotonic() + IMPORT_SECONDS)
         if begun is None:
             raise FaultlensError("The Python that runs the trials has died.", "Try again.")
-        pid: int = begun["pid"]
+        pid = numbering.seen_from_here(begun["pid"], self._server.pid) if self._means.processes else begun["pid"]
         watch = _Watch(pid, bounds)
         looks: dict[int, Crash] = {}
         ended = None
@@ -143,6 +148,8 @@ class WarmTrials:
             ended = self._answer(time.monotonic() + POLL_S)
             for slot in list(self._area.waiting()):
                 death = self._area.accept(slot)
+                if self._means.processes:
+                    death = numbering.death_seen_from_here(death, self._server.pid)
                 try:
                     if death.pid == pid or self._with_children:
                         with contextlib.suppress(OSError):
@@ -185,9 +192,8 @@ def captured(files: Files, surroundings: Surroundings, bounds: Bounds) -> Crash:
                 while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     watch.check()
                     time.sleep(POLL_S)
-            finally:  # until it is reaped, its number is nobody else's
-                _kill_session(pid)
-                os.waitpid(pid, 0)
+            finally:
+                guard.end_by_number(pid)
         report = top / "report.json"
         if report.exists():
             crash = reportfile.read(report).crash
@@ -211,8 +217,9 @@ def _supervise_in_child(folder: Path, top: Path, surroundings: Surroundings, bou
             opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(opened, descriptor)
             os.close(opened)
-        if confinement.strength():
-            confinement.confine([str(top)])
+        means = confinement.available()
+        guard.enter(means, [str(top)])
+        confinement.confine(means, [str(top)])
         os.environ.clear()
         os.environ.update(surroundings.variables(top))
         problem = launch.agent_problem(surroundings.python)
@@ -260,13 +267,6 @@ class _Watch:
 def _resident(root: int) -> int:
     """Bytes in memory of a process and those below it."""
     return sum(map(resident, (root, *process.descendants(root))))
-
-
-def _kill_session(pid: int) -> None:
-    """A process that has made itself the first of a session, and all of it."""
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -1,13 +1,13 @@
 """Runs in the program's own Python: imports what takes long once, then forks a child for every trial.
 
-Needs nothing but the standard library, from Python 3.9 on. Reads one JSON object a line from stdin: the script, the
-folder it runs in, where its output goes, whether the interpreter ends in order (which takes two seconds with
-TensorFlow) or at once. Answers with {"pid": …} when the trial has begun and {"status": …} when it has ended."""
+Needs nothing but the standard library, from Python 3.9 on. Its arguments: how it is confined (JSON), and the modules.
+Reads one JSON object a line from stdin: the script, the folder it runs in, where its output goes, whether the
+interpreter ends in order (which takes two seconds with TensorFlow) or at once. Answers with {"pid": …} when the trial
+has begun and {"status": …} when it has ended, with all that it started."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import importlib.util
@@ -19,14 +19,16 @@ import threading
 import traceback
 from typing import Any
 
-PR_SET_PDEATHSIG = 1
 SIGKILL = 9
+PACKAGE = "faultlens_sandbox"
 MAX_FILE = 2 << 30
 OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def serve(modules: list[str]) -> dict[str, Any] | None:
     """Returns in the child only, with the request to carry out; None at the end."""
+    guard.enter(means, setup["writable"], serves=True)
+    guard.offspring.adopt()
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -34,14 +36,13 @@ def serve(modules: list[str]) -> dict[str, Any] | None:
     protect_the_machine()
     missing = [name for name in modules if not can_import(name)]
     answer(answers, {"ready": True, "missing": missing})
-    libc = ctypes.CDLL(None)
     server = os.getpid()
     gc.freeze()  # or every child would copy the memory of all modules at its first collection
     for line in sys.stdin:
         request: dict[str, Any] = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+            guard.prctl(guard.PR_SET_PDEATHSIG, SIGKILL)
             if os.getppid() != server:
                 os._exit(0)
             os.close(answers)
@@ -49,9 +50,7 @@ def serve(modules: list[str]) -> dict[str, Any] | None:
             return request
         answer(answers, {"pid": pid})
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        with contextlib.suppress(OSError):
-            os.killpg(pid, SIGKILL)  # what it left behind; until it is reaped, its number is nobody else's
-        answer(answers, {"status": os.waitpid(pid, 0)[1]})
+        answer(answers, {"status": guard.offspring.end_all(pid)})
     return None
 
 
@@ -83,8 +82,7 @@ def settle(request: dict[str, Any]) -> None:
     redirect(0, os.open(os.devnull, os.O_RDONLY))
     redirect(1, os.open(request["stdout"], OUTPUT, 0o600))
     redirect(2, os.open(request["stderr"], OUTPUT, 0o600))
-    if confinement.strength():
-        confinement.confine(request["writable"])
+    confinement.confine(means, setup["writable"])
     sys.argv[:] = [request["script"], *request["arguments"]]
     sys.path.insert(0, request["folder"])
 
@@ -121,19 +119,22 @@ def run_and_leave(script: str) -> None:
     leave(status & 255)
 
 
-def beside(name: str) -> Any:
-    """A module of this folder. The folder itself must not be searched: its names are common ones."""
+def sandbox(name: str) -> Any:
+    """A module of faultlens' sandbox, a package under a name of its own: no folder of faultlens may be searched."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
-    spec = importlib.util.spec_from_file_location("faultlens_" + name, os.path.join(here, name + ".py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    if PACKAGE not in sys.modules:
+        start = os.path.join(setup["sandbox"], "__init__.py")
+        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[setup["sandbox"]])
+        assert spec is not None
+        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
-confinement = beside("confinement")
-request = serve(sys.argv[1:])
+setup: dict[str, Any] = json.loads(sys.argv[1])
+guard, confinement = sandbox("guard"), sandbox("confinement")
+means = confinement.Means(*setup["means"])
+request = serve(sys.argv[2:])
 if request is not None:
     try:
         settle(request)
