@@ -20,6 +20,7 @@ from faultlens.capture import launch
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.graph_lines import GraphLines
 from faultlens.capture.live import notes_of
+from faultlens.inside.live import here
 
 needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
 
@@ -247,9 +248,34 @@ def test_nothing_is_left_of_programs_that_end(installed, tmp_path: Path) -> None
 def test_few_are_kept(installed, tmp_path: Path) -> None:
     live = tmp_path / "home" / "live"
     for number in range(30):
-        (live / f"{4_000_000 + number}-1").mkdir(parents=True)
+        (live / f"{4_000_000 + number}-1-{here()}").mkdir(parents=True)
     installed(INSTALL, KILLED)
     assert len(list(live.iterdir())) == 21
+
+
+def test_programs_of_other_containers_are_left_alone(installed, tmp_path: Path) -> None:
+    """Their process ids say nothing here; only what was silent for long has ended."""
+    live = tmp_path / "home" / "live"
+    for number in range(60):
+        folder = live / f"{4_000_000 + number}-1-elsewhere"
+        folder.mkdir(parents=True)
+        if number < 30:
+            os.utime(folder, (time.time() - 30 * 86400,) * 2)
+    installed(INSTALL, KILLED)
+    assert len(list(live.iterdir())) == 20 + 30 + 1
+
+
+def test_what_others_left_is_not_taken_for_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root, to write as another user")
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path))
+    folder = tmp_path / "live" / "4000000-1-elsewhere"
+    folder.mkdir(parents=True)
+    (folder / "notes").write_bytes(b"planted")
+    remembered = notes_of(4_000_000, time.time())
+    assert remembered is not None and remembered.notes == b"planted"
+    os.chown(folder, 65534, 65534)
+    assert notes_of(4_000_000, time.time()) is None
 
 
 def test_under_faultlens_there_is_nothing_to_install(installed, tmp_path: Path) -> None:

@@ -81,14 +81,20 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dump(tmp_path: Path, program: Path) -> Died:
     """dump("null") lets the C program die so; dump(code="…") a Python program. The path of the core."""
 
-    def run(*arguments: str, code: str | None = None, options: tuple[str, ...] = ()) -> Path:
+    def run(
+        *arguments: str,
+        code: str | None = None,
+        options: tuple[str, ...] = (),
+        python: str = sys.executable,
+        **variables: str,
+    ) -> Path:
         folder = tmp_path / "run"
         folder.mkdir()
         command = [str(program), *arguments]
         if code is not None:
             (folder / "script.py").write_text(code)
-            command = [sys.executable, *options, "script.py", *arguments]
-        environment = {"PATH": os.environ["PATH"], "SECRET_TOKEN": "hunter2", "OMP_NUM_THREADS": "3"}
+            command = [python, *options, "script.py", *arguments]
+        environment = {"PATH": os.environ["PATH"], "SECRET_TOKEN": "hunter2", "OMP_NUM_THREADS": "3", **variables}
         subprocess.run(command, cwd=folder, preexec_fn=_allow_cores, capture_output=True, env=environment, timeout=60)
         return next(folder.glob("core*"))
 
@@ -249,6 +255,23 @@ def test_python_and_native_frames_are_one_stack(dump: Died, options: tuple[str, 
 def test_a_crash_at_exit_is_told_as_such(dump: Died) -> None:
     crash = read_core(dump(code="import atexit, ctypes\natexit.register(ctypes.string_at, 16)\n"))
     assert crash.exiting is True
+
+
+def test_an_active_environment_need_not_be_that_of_the_program(dump: Died) -> None:
+    """Another Python may be started from the shell in which it is active."""
+    if sys.prefix == sys.base_prefix:
+        pytest.skip("needs a virtual environment")
+    crash = read_core(dump(code=SCRIPT, python=f"{sys.base_prefix}/bin/python3", VIRTUAL_ENV=sys.prefix))
+    assert crash.program.python is not None
+    assert crash.program.python.prefix is None
+
+
+def test_the_environment_of_the_program_is_told(dump: Died) -> None:
+    if sys.prefix == sys.base_prefix:
+        pytest.skip("needs a virtual environment")
+    crash = read_core(dump(code=SCRIPT))
+    assert crash.program.python is not None
+    assert crash.program.python.prefix == sys.prefix
 
 
 # ------------------------------------------------------------------------------------- packed and bad

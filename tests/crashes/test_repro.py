@@ -184,7 +184,8 @@ def test_a_report_of_another_user_runs_nothing(repro, planted: Path, tmp_path: P
     assert not (tmp_path / "harm").exists()
 
 
-def test_a_folder_like_tmp_is_safe(repro, planted: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("planted")
+def test_a_folder_like_tmp_is_safe(repro, tmp_path: Path) -> None:
     """With the sticky bit others can add reports, and touch none of mine."""
     (tmp_path / "home").chmod(0o1777)
     assert repro("--yes").returncode == 1

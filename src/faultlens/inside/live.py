@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ FOLDER = "live"  # in faultlens' home
 NOTES = "notes"
 PROGRESS = "progress"
 MAX_LEFT_BEHIND = 20  # folders of programs that did not end well
+SILENT_S = 7 * 24 * 3600.0  # a program elsewhere that wrote nothing for so long has ended
 
 AGENT = Path(__file__).parents[1] / "capture" / "agent" / "libfaultlens_agent.so"
 
@@ -51,7 +53,7 @@ def _is_supervised() -> bool:
 def _make_folder(live: Path) -> Path:
     live.mkdir(parents=True, exist_ok=True, mode=0o700)
     _remove_left_behind(live)
-    folder = live / f"{os.getpid()}-{start_time('self')}"
+    folder = live / f"{os.getpid()}-{start_time('self')}-{here()}"
     folder.mkdir(mode=0o700)
     (folder / NOTES).touch(mode=0o600)
     atexit.register(_remove, folder, os.getpid())
@@ -74,14 +76,26 @@ def _remove(folder: Path, pid: int) -> None:
 
 
 def _remove_left_behind(live: Path) -> None:
-    left = sorted((folder for folder in live.iterdir() if not _is_alive(folder.name)), key=_modified)
+    left = sorted((folder for folder in live.iterdir() if not _is_alive(folder)), key=_modified)
     for folder in left[:-MAX_LEFT_BEHIND]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_alive(name: str) -> bool:
-    pid, _, started = name.partition("-")
-    return pid.isdigit() and start_time(pid) == started
+def _is_alive(folder: Path) -> bool:
+    """Of programs in other containers or on other machines only their silence tells."""
+    pid, started, where = [*folder.name.split("-"), "", ""][:3]
+    if where == here():
+        return pid.isdigit() and start_time(pid) == started
+    return time.time() - max(map(_modified, (folder, folder / NOTES, folder / PROGRESS))) < SILENT_S
+
+
+def here() -> str:
+    """Where a process id means this process: the machine since it was started, and the container."""
+    try:
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text().replace("-", "")[:8]
+        return f"{machine}{os.stat('/proc/self/ns/pid').st_ino:x}"
+    except OSError:
+        return "unknown"
 
 
 def start_time(pid: str) -> str:
