@@ -192,6 +192,19 @@ def test_a_folder_like_tmp_is_safe(repro, tmp_path: Path) -> None:
     assert (tmp_path / "harm").exists()  # one's own report, run as ever
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_showing_a_report_runs_nothing(planted: Path, tmp_path: Path, named: bool) -> None:
+    """Not even one's own."""
+    done = subprocess.run(
+        [*FAULTLENS, "show", "-v", *([str(planted)] if named else [])],
+        env={**os.environ, "FAULTLENS_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "harm").exists()
+
+
 def test_files_of_this_machine_do_not_come_along_for_others(run, repro, native: Path, tmp_path: Path) -> None:
     """They would be in the reproducer that is sent back."""
     (tmp_path / "secret.txt").write_text("hunter2")
