@@ -28,7 +28,8 @@ CHECKS = """\
 
 `faultlens doctor` runs all of these, `faultlens doctor NAME` one of them, `-v` tells what it saw. Nothing is imported
 or loaded, and nothing that the environment runs at every start of Python either: `.pth` files are read for the folders
-that they name, not run, and `sitecustomize` is left alone. This page is written by `tools/write_docs.py` from `src/faultlens/doctor/checks/`: change it there.
+that they name, not run, and `sitecustomize` is left alone. This page is written by `tools/write_docs.py` from
+`src/faultlens/doctor/checks/`: change it there.
 
 An error is proved by a fact: it will fail or crash. A warning names the condition under which it will.
 """
