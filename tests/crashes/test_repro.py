@@ -15,8 +15,8 @@ import pytest
 
 from faultlens import reportfile
 from faultlens.crash import Crash, Outcome, Program, PythonInfo
-from faultlens.remedy import confinement
 from faultlens.reportfile import Report
+from faultlens.sandbox import confinement
 
 FAULTLENS = (sys.executable, "-m", "faultlens")
 needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
@@ -164,8 +164,8 @@ def test_a_planted_report_runs_nothing(repro, planted: Path, tmp_path: Path, whi
 
 def test_a_report_that_is_trusted_runs_inside_the_sandbox(repro, planted: Path, tmp_path: Path) -> None:
     """From the first start of the Python that it names."""
-    if not confinement.strength():
-        pytest.skip("needs Landlock")
+    if not confinement.available().holds_files:
+        pytest.skip("needs Landlock or namespaces")
     (tmp_path / "home").chmod(0o777)
     done = repro("--trust")
     assert done.returncode == 1

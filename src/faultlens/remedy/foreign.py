@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,10 +20,10 @@ import msgspec
 from faultlens.crash import Crash, decode_address, encode_address
 from faultlens.diagnosis import Reproducer
 from faultlens.errors import FaultlensError
-from faultlens.remedy import confinement
 from faultlens.remedy.reproduce import reproduce, wanted_death
 from faultlens.remedy.task import Found, MayRun, NotReproducedError, Tell, Wishes
 from faultlens.remedy.trial import SCRIPT
+from faultlens.sandbox import confinement, guard
 
 MAX_ANSWER = 256 << 20
 ANSWER = "answer.json"
@@ -38,10 +39,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def reproduce_confined(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> Found:
-    if not confinement.strength():
+    means = confinement.available()
+    if not means.holds_files:
         raise FaultlensError(
-            "Nothing was run: this kernel has no Landlock, so that what somebody else wrote cannot be confined.",
-            "Try it on a machine with Linux 5.13 or newer.",
+            "Nothing was run: this kernel cannot confine what somebody else wrote.",
+            "Try it on a machine with Linux 6.2 or newer.",
         )
     wanted = wanted_death(crash)
     top = Path(tempfile.mkdtemp(prefix="faultlens-repro-"))
@@ -49,16 +51,14 @@ def reproduce_confined(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _work(top, crash, wishes, may_run, tell)
+        _work(top, means, partial(reproduce, crash, wishes, may_run, tell))
     try:
-        os.waitpid(pid, 0)
-        pid = 0
+        try:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        finally:
+            guard.end_by_number(pid)
         answer = _answer(top / ANSWER)
     finally:
-        if pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
         shutil.rmtree(top, ignore_errors=True)
     if answer.not_reproduced is not None:
         raise NotReproducedError(answer.not_reproduced)
@@ -69,13 +69,14 @@ def reproduce_confined(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell
     return Found(made.kind, answer.name, files, wanted, made.runs, made.same, answer.proof)
 
 
-def _work(top: Path, crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> NoReturn:
+def _work(top: Path, means: confinement.Means, reproduce: Callable[[], Found]) -> NoReturn:
     """In the child. Never returns: nothing of the parent may run twice."""
     answer = Answer(problem="The sandbox could not be entered.")
     try:
-        confinement.confine([str(top)])
+        guard.enter(means, [str(top)])
+        confinement.confine(means, [str(top)])
         tempfile.tempdir = str(top)
-        found = reproduce(crash, wishes, may_run, tell)
+        found = reproduce()
         answer = Answer(reproducer=found.record(), name=found.name, proof=found.proof)
     except NotReproducedError as reason:
         answer = Answer(not_reproduced=str(reason))
