@@ -76,12 +76,15 @@ def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace,
     from faultlens.remedy.foreign import reproduce_confined
     from faultlens.remedy.reproduce import crash_to_reproduce, reproduce
     from faultlens.remedy.task import Wishes
+    from faultlens.sandbox import confinement
     from faultlens.store.keeping import in_use
 
     crash = crash_to_reproduce(report)
     wishes = Wishes(arguments.python, arguments.seconds, own=own, of_child=crash is not report.crash)
     may_run = _asking(arguments.yes or not own, screen)
     if not own:
+        if less := confinement.in_words(confinement.available().not_held()):
+            print(f"faultlens: {less}", file=sys.stderr)
         return reproduce_confined(crash, wishes, may_run, screen.tell)
     with in_use(path):
         return reproduce(crash, wishes, may_run, screen.tell)
