@@ -58,7 +58,7 @@ def test_list_says_what_is_kept(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert main(["show", "--list"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Kept: at most 1," in shown
-    assert "1 older one made room, the last on 20" in shown
+    assert "At least 1 older one made room, the last on 20" in shown
     monkeypatch.setenv("FAULTLENS_KEEP", "some")
     assert main(["show", "--list"]) == 0
     assert "FAULTLENS_KEEP=some cannot be understood." in " ".join(capsys.readouterr().out.split())

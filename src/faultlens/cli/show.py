@@ -111,7 +111,7 @@ def _print_keeping(number: int) -> None:
     except FaultlensError as error:
         said += f" {error} Until then none is removed."
     if removed.number:
-        said += f" {count(removed.number, 'older one')} made room, the last on {moment(removed.time)}."
+        said += f" At least {count(removed.number, 'older one')} made room, the last on {moment(removed.time)}."
     console = output.console(sys.stdout)
     print_line(console, words(""))
     for line in wrap(words(said, QUIET), console.width):

@@ -192,7 +192,7 @@ def _saved(folder: Path) -> float:
 
 
 def _note(home: Path, gone: int) -> None:
-    """Two at once may count one less: nothing depends on it."""
+    """Those who remove at once may count less: nothing depends on it."""
     now = Removed(removed(home).number + gone, time.time())
     with contextlib.suppress(OSError):
         replace_name(home / _REMOVED, msgspec.json.encode(now), 0o600)
