@@ -1,4 +1,4 @@
-"""Nothing leaves the machine: no verb opens a connection, nor asks for the address of a name."""
+"""Nothing leaves the machine: the verbs open no connection, nor ask for the address of a name."""
 
 from __future__ import annotations
 
