@@ -1,8 +1,8 @@
 """Tries to do harm from inside the sandbox: `python sandbox_attacks.py REQUEST`, with nothing but the standard library.
 
 The request (JSON): the folder of the sandbox package, system calls to forbid first (as a kernel without them would),
-the folder that may be written to, and the victims. Prints what was available, and for each attack why it failed; empty: it
-did not."""
+the folder that may be written to, and the victims. Prints what was available, and for each attack why it failed;
+empty: it did not."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def death_seen_from_here(death: Death, below: int) -> Death:
         throw._replace(thread=_named(throw.thread, ((tid, f"/proc/{pid}/task/{tid}") for tid in threads)))
         for throw in death.throws
     ]
-    return Death(pid, tuple(faults), tuple(throws))
+    return death._replace(pid=pid, faults=tuple(faults), throws=tuple(throws))
 
 
 def _named(own: int, candidates: Iterable[tuple[int, str]]) -> int:

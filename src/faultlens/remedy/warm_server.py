@@ -29,6 +29,7 @@ def serve(modules: list[str]) -> dict[str, Any] | None:
     """Returns in the child only, with the request to carry out; None at the end."""
     guard.enter(means, setup["writable"], serves=True)
     guard.offspring.adopt()
+    confinement.filter_for_children(means)
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

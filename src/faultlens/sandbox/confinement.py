@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import capabilities, landlock, namespaces, seccomp
+from . import capabilities, devices, landlock, namespaces, seccomp
 
 PROBE_S = 10
 
@@ -52,7 +52,7 @@ class Means(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def available() -> Means:
     """What works here, tried once, by a process that ends at once."""
-    means = Means(landlock.version(), seccomp.offered())
+    means = without_namespaces()
     for names in (("mounts", "network", "processes"), ("mounts", "network"), ("network",)):
         wanted = means._replace(**dict.fromkeys(names, True))
         if _works(wanted):
@@ -60,18 +60,34 @@ def available() -> Means:
     return means
 
 
+def without_namespaces() -> Means:
+    return Means(landlock.version(), seccomp.offered())
+
+
 def confine(means: Means, writable: Sequence[str]) -> None:
     """From now on, this thread and all it starts may write below these folders only, reach nobody and change nothing
     else. Raises OSError if it cannot be."""
+    program = filter_for_children(means) if filter_for_children.cache_info().currsize else _filter(means, os.getppid())
     has = capabilities.permitted()
     if has & ~capabilities.ON_FILES:
         capabilities.keep(has & capabilities.ON_FILES, inheritable=True)
     if means.landlock:
         landlock.restrict(means.landlock, writable)
     if means.seccomp:
-        kept = (means.mounts, means.network, means.processes, means.landlock > 0, means.holds_signals)
-        seccomp.install(seccomp.program_of(seccomp.rules(*kept)))
+        seccomp.install(program)
     available.cache_clear()  # it can do less now
+
+
+@functools.lru_cache(maxsize=1)
+def filter_for_children(means: Means) -> bytes:
+    """Made once by a process that forks many; together with the list of devices, it takes milliseconds."""
+    devices.devices()
+    return _filter(means, os.getpid())
+
+
+def _filter(means: Means, parent: int) -> bytes:
+    held = (means.mounts, means.network, means.processes, means.landlock > 0, means.holds_signals)
+    return seccomp.program_of(seccomp.rules(*held, spared=seccomp.lineage(parent)))
 
 
 def in_words(not_held: Sequence[str]) -> str:

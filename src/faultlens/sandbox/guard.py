@@ -59,8 +59,10 @@ def enter(means: Means, writable: Sequence[str], serves: bool = False) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end(guard: subprocess.Popen[bytes]) -> int:
-    """Waits until all of it has gone; returns how the guarded one ended."""
+def end(guard: subprocess.Popen[bytes], patience: float = 0.0) -> int:
+    """Waits until all of it has gone; returns how the guarded one ended. `patience`: seconds to end by itself."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return guard.wait(patience)
     guard.terminate()
     try:
         return guard.wait(offspring.ENDING_S + 1)

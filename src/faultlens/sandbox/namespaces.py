@@ -26,6 +26,14 @@ MOST_KEPT = 256  # files in it that stay readable
 OF_ROOT = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")  # in /proc: these change the machine
 
 
+def enter(writable: Sequence[str]) -> None:
+    """Of files and the network, without a guard, for a process that will start sandboxes itself."""
+    privileged = leave(mounts=True, network=True, processes=False)
+    arrange(writable, processes=False)
+    if privileged:
+        give_up_privileges()
+
+
 def leave(mounts: bool, network: bool, processes: bool) -> bool:
     """This process leaves the namespaces of its parent; for `processes`, what it forks does. True: it has become the
     root of a user namespace for it, and has privileges there to give up. Must be its only thread."""

@@ -1,10 +1,9 @@
-"""Filters of system calls: what neither Landlock nor namespaces hold, and what they would hold where they are missing."""
+"""Filters of system calls: what neither Landlock nor namespaces hold, and what they would where they are missing."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import os
 import platform
 import stat
 import struct
@@ -28,8 +27,8 @@ NEVER = {
     "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "open_tree": 428, "move_mount": 429, "fsopen": 430,
     "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "open_tree_attr": 467, "unshare": 272,
     "setns": 308, "open_by_handle_at": 304, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
-    "bpf": 321, "perf_event_open": 298, "add_key": 248, "request_key": 249, "keyctl": 250, "swapon": 167, "swapoff": 168,
-    "reboot": 169, "sethostname": 170, "setdomainname": 171, "init_module": 175, "delete_module": 176,
+    "bpf": 321, "perf_event_open": 298, "add_key": 248, "request_key": 249, "keyctl": 250, "swapon": 167,
+    "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171, "init_module": 175, "delete_module": 176,
     "finit_module": 313, "kexec_load": 246, "kexec_file_load": 320, "settimeofday": 164, "clock_settime": 227,
     "adjtimex": 159, "clock_adjtime": 305, "acct": 163, "quotactl": 179, "quotactl_fd": 443, "iopl": 172, "ioperm": 173,
     "vhangup": 153, "syslog": 103, "fanotify_init": 300,
@@ -81,8 +80,11 @@ def install(program: bytes) -> None:
     checked(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, described, 0, 0))
 
 
-def rules(mounts: bool, network: bool, processes: bool, landlock: bool, signals: bool) -> list[Rule]:
-    """`mounts`, `network`, `processes`: namespaces of which it is part; `landlock`, `signals`: what Landlock holds."""
+def rules(
+    mounts: bool, network: bool, processes: bool, landlock: bool, signals: bool, spared: Sequence[int] = ()
+) -> list[Rule]:
+    """`mounts`, `network`, `processes`: namespaces of which it is part; `landlock`, `signals`: what Landlock holds;
+    `spared`: processes that get no signals, where nobody else sees to that."""
     refused = list(NEVER.values())
     refused += [] if mounts else ON_ATTRIBUTES.values()
     refused += [] if network else [*BETWEEN_PROGRAMS.values(), SOCKET]
@@ -103,9 +105,9 @@ def rules(mounts: bool, network: bool, processes: bool, landlock: bool, signals:
         for number, whole_user in ((SETPRIORITY, PRIO_USER), (IOPRIO_SET, IOPRIO_WHO_USER)):
             made.append((number, refused_if(0, whole_user)[:-1] + refused_unless(1, 0)))
     if not processes and not signals:  # who else there is cannot be known
-        spared = (EVERYBODY, *_ancestors())
+        nobody = (EVERYBODY, *spared)
         made += [
-            (number, refused_if(0, spared)) for number in (KILL, TKILL, TGKILL, RT_SIGQUEUEINFO, RT_TGSIGQUEUEINFO)
+            (number, refused_if(0, nobody)) for number in (KILL, TKILL, TGKILL, RT_SIGQUEUEINFO, RT_TGSIGQUEUEINFO)
         ]
     return made
 
@@ -147,10 +149,9 @@ def _return(answer: int) -> Step:
     return RETURN, 0, 0, answer
 
 
-def _ancestors() -> list[int]:
-    """Those above us, up to the first process of all."""
+def lineage(pid: int) -> list[int]:
+    """This process and those above it, without the first of all."""
     found: list[int] = []
-    pid = os.getppid()
     while pid > 1 and len(found) < 32:
         found.append(pid)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import io
 import json
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
+PACKAGE = "faultlens_sandbox"
 MAX_WRITTEN = 64 << 20  # bytes of any file: messages of libraries
 BLOCK = 8 << 20
 MAX_PIECE = 256 << 20  # of what can only be read at once: a chunk, texts, a packed member of an archive
@@ -317,22 +319,25 @@ def protect(request: Answer) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     if os.getppid() != request["parent"]:
         os._exit(0)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    guard, confinement = (sandbox(request["sandbox"], name) for name in ("guard", "confinement"))
+    means = confinement.Means(*request["means"])
+    guard.enter(means, [request["folder"]])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_WRITTEN, MAX_WRITTEN))
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"], request["memory"]))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-    confinement = module_at(request["confinement"])
-    if confinement.strength():
-        confinement.confine([request["folder"]])
+    confinement.confine(means, [request["folder"]])
 
 
-def module_at(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("faultlens_confinement", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def sandbox(folder: str, name: str) -> Any:
+    """A module of faultlens' sandbox, a package under a name of its own."""
+    if PACKAGE not in sys.modules:
+        start = os.path.join(folder, "__init__.py")
+        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[folder])
+        assert spec is not None
+        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def main() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,12 +17,13 @@ from faultlens.capture.agent import LIBRARY
 from faultlens.capture.siginfo import signal_name
 from faultlens.crash import Record
 from faultlens.loader_variables import preload_entries
-from faultlens.remedy import confinement
 from faultlens.safe_text import last_lines, one_line
+from faultlens.sandbox import confinement, guard
 
 CHILD = Path(__file__).with_name("child.py")
 MAX_ANSWER = 64 << 20
 CHUNK = 1 << 16
+DYING_S = 3.0  # of a process that has closed its answers
 STANDSTILL_S = 20.0  # on one variable, if it is small
 RATE = 20 << 20  # bytes a second that even a slow disk gives
 SETTINGS = {
@@ -78,9 +77,10 @@ class Answer(NamedTuple):
 def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = False) -> Answer:
     """`may_stand`: it gives no sign of progress, and need not."""
     with tempfile.TemporaryDirectory(prefix="faultlens-verify-", ignore_cleanup_errors=True) as folder:
-        bounds = {"parent": os.getpid(), "folder": folder, "memory": limits.memory}
+        bounds: dict[str, Any] = {"parent": os.getpid(), "folder": folder, "memory": limits.memory}
+        bounds |= {"sandbox": guard.FOLDER, "means": confinement.available()}
         question, said = Path(folder, "request.json"), Path(folder, "stderr")
-        question.write_text(json.dumps({**request, **bounds, "confinement": confinement.__file__}))
+        question.write_text(json.dumps({**request, **bounds}))
         with said.open("wb") as stderr:
             try:
                 child = subprocess.Popen(
@@ -97,9 +97,7 @@ def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = 
         try:
             return _listen(child, limits.seconds, may_stand, said)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # and what it may have started
-            child.wait()
+            guard.end(child)  # and what it may have started
             assert child.stdout is not None
             child.stdout.close()
 
@@ -140,12 +138,11 @@ def _listen(child: subprocess.Popen[bytes], seconds: float, may_stand: bool, sai
                 return Answer(told=line.done)
             at = line.at
             patience = time.monotonic() + min(STANDSTILL_S, seconds / 2) + max(line.size, 0) / RATE
-    return _death(child, at, said)
+    status = guard.end(child, DYING_S if heard < MAX_ANSWER else 0.0)
+    return _death(status, at, said)
 
 
-def _death(child: subprocess.Popen[bytes], at: str | None, said: Path) -> Answer:
-    child.kill()  # it has closed its answers, or says too much
-    status = child.wait()
+def _death(status: int, at: str | None, said: Path) -> Answer:
     how = signal_name(-status) if status < 0 else f"exit status {status}"
     with said.open("rb") as file:
         file.seek(max(os.fstat(file.fileno()).st_size - CHUNK, 0))

@@ -51,8 +51,8 @@ class Autopsies:
         self._known: dict[Signature, Told] = {}
         self._looks = 0
 
-    def of(self, death: Death) -> Told:
-        """Of a process that died, or (without a fault) that does not come back."""
+    def of(self, death: Death, own: int) -> Told:
+        """Of a process that died, or (without a fault) that does not come back. `own`: what it calls itself."""
         signal = parse(death.faults[0].siginfo).name if death.faults else ""
         signature: Signature = (signal,)
         with contextlib.suppress(IsolatedError, OSError):
@@ -62,10 +62,10 @@ class Autopsies:
         told = Told(f"died by {signal}" if signal else "")
         if self._looks < self._most:
             self._looks += 1
-            told = self._known[signature] = self._looked(death, told)
+            told = self._known[signature] = self._looked(death, own, told)
         return told
 
-    def _looked(self, death: Death, told: Told) -> Told:
+    def _looked(self, death: Death, own: int, told: Told) -> Told:
         crash: Crash | None = None
         for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
             with contextlib.suppress(IsolatedError, OSError):
@@ -74,7 +74,9 @@ class Autopsies:
                 )
                 break
         crash = crash or inspection.outline(death, "agent")
-        stderr = hide_values(self._area.output_tail(death.pid, 2)[-TAIL:], os.environ)
+        if own != crash.pid:  # what it left in memory bears its own number
+            crash = replace(crash, pid=own, parent_pid=1)
+        stderr = hide_values(self._area.output_tail(own, 2)[-TAIL:], os.environ)
         crash = replace(crash, output=Output(stderr=stderr))
         if crash.kernels:
             seen = crash

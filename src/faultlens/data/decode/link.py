@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from faultlens.capture import numbering
 from faultlens.capture.siginfo import signal_name
 from faultlens.data.decode import board as layout
 from faultlens.errors import FaultlensError
-from faultlens.remedy import confinement
 from faultlens.safe_text import one_line
+from faultlens.sandbox import confinement, guard
 
 SERVER = Path(__file__).with_name("server.py")
 IMPORT_SECONDS = 120.0
@@ -53,7 +54,8 @@ class Link:
             os.set_blocking(end, False)
         readable = os.open(f"/proc/self/fd/{data}", os.O_RDONLY | os.O_CLOEXEC)
         theirs = {"go": go, "bell": bell, "data": readable, "board": board}
-        settings = {**request, **theirs, "confinement": confinement.__file__}
+        self.means = confinement.available()
+        settings = {**request, **theirs, "sandbox": guard.FOLDER, "means": self.means}
         try:
             self._server = subprocess.Popen(
                 [python, "-B", str(server), json.dumps(settings)],
@@ -66,6 +68,7 @@ class Link:
                 pass_fds=tuple(theirs.values()),
             )
             self.ready = self._await_import(tick)
+            self.pid = numbering.only_child(self._server.pid)  # of the server itself, which has a guard
             with contextlib.suppress(OSError):  # a kernel before 5.1
                 fcntl.fcntl(board, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
         except BaseException as error:
@@ -76,10 +79,6 @@ class Link:
         finally:
             for end in theirs.values():
                 os.close(end)
-
-    @property
-    def pid(self) -> int:
-        return self._server.pid
 
     def _await_import(self, tick: Callable[[], None]) -> dict[str, Any]:
         """What the server says when it is ready."""
@@ -100,7 +99,7 @@ class Link:
         return answer
 
     def fork(self) -> int:
-        """The number of a new process, which is nobody else's until its status is told."""
+        """The number of a new process, as it calls itself, which is nobody else's until its status is told."""
         assert self._server.stdin is not None
         words = self.board.words
         words[layout.READY] = words[layout.SAID] = 0
@@ -145,10 +144,7 @@ class Link:
         """With the server ends what is below it."""
         if server := getattr(self, "_server", None):
             server.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(ENDING_SECONDS)
-            server.kill()
-            server.wait()
+            guard.end(server, ENDING_SECONDS)
             server.stdout.close()
         os.close(self._go)
         os.close(self._bell)

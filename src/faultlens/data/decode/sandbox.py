@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens.capture import launch
+from faultlens.capture import launch, numbering
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.death import Death
 from faultlens.capture.siginfo import signal_name
@@ -25,6 +25,7 @@ from faultlens.data.decode.family import below, shared_out
 from faultlens.data.decode.link import ENDING_SECONDS, IMPORT_SECONDS, GoneError, Link
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
+from faultlens.sandbox import confinement
 from faultlens.scanned import Kind
 from faultlens.sizes import in_words
 
@@ -77,9 +78,12 @@ class Sandbox:
         self._environment, self._tick = environment, tick
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
         self._area = SharedArea() if launch.agent_problem(wishes.python) is None else None
+        if self._area and confinement.available().processes:
+            self._area.area.supervisor_pid = 1  # the only one above them that they know
         self._autopsies = self._autopsies_in(self._area) if self._area else None
         self._link: Link | None = None
         self._child = 0
+        self._own = 0  # what it calls itself
         self._passed = 0  # items that this process has come through
         self._told: Told | None = None  # of its death
         self._rest = 0  # bytes that it took before the first item
@@ -166,8 +170,9 @@ class Sandbox:
             assert self._area is not None and self._autopsies is not None
             death = self._area.accept(slot)
             try:
-                if death.pid == self._child:  # what the decoder itself started may die
-                    self._told = self._autopsies.of(death)
+                if death.pid == self._own:  # what the decoder itself started may die
+                    seen = numbering.death_seen_from_here(death, link.pid) if link.means.processes else death
+                    self._told = self._autopsies.of(seen, self._own)
             finally:
                 self._area.release(slot)
         answer = link.answer(seconds)
@@ -188,7 +193,7 @@ class Sandbox:
     def _endless(self, link: Link) -> End:
         told = Told("")
         if self._autopsies and self._passed == 0:
-            told = self._autopsies.of(Death(self._child))
+            told = self._autopsies.of(Death(self._child), self._own)
         self._kill(link)
         reason = f"{self.who} did not come back within {self._wishes.seconds:g} s{told.words}"
         return End("endless", reason, told.report, told.crash)
@@ -223,7 +228,8 @@ class Sandbox:
 
     def _fork(self, link: Link) -> None:
         words = link.board.words
-        self._child, self._passed, self._told = link.fork(), 0, None
+        self._own, self._passed, self._told = link.fork(), 0, None
+        self._child = numbering.seen_from_here(self._own, link.pid) if link.means.processes else self._own
         deadline = time.monotonic() + IMPORT_SECONDS
         while not words[layout.READY]:
             if (status := self._status(link)) is not None:

@@ -16,14 +16,22 @@ import select
 import shutil
 import signal
 import sys
-import time
 from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PACKAGE = "faultlens_sandbox"
 MAX_FILE = 2 << 30
-ENDING_S = 10.0
 BROKEN = "it closed descriptors that are not its own"
 libc = ctypes.CDLL(None)
+
+
+def sandbox(folder: str, name: str) -> Any:
+    """A module of faultlens' sandbox, a package under a name of its own."""
+    if PACKAGE not in sys.modules:
+        start = os.path.join(folder, "__init__.py")
+        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[folder])
+        assert spec is not None
+        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def beside(name: str, path: str = "") -> Any:
@@ -37,7 +45,7 @@ def beside(name: str, path: str = "") -> Any:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
-board_module, decoders, few = beside("board"), beside("decoders"), beside("few")
+board_module, decoders = beside("board"), beside("decoders")
 
 
 # ------------------------------------------------------------------------------------------ the server
@@ -46,6 +54,11 @@ board_module, decoders, few = beside("board"), beside("decoders"), beside("few")
 class Server:
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
+        modules = (sandbox(request["sandbox"], name) for name in ("guard", "confinement", "tasks"))
+        self.guard, self.confinement, self.tasks = modules
+        self.means = self.confinement.Means(*request["means"])
+        self.limit = self.tasks.limit_here()  # before it loses sight of other processes
+        self.guard.enter(self.means, [os.path.dirname(request["folder"])], serves=True)
         self.board = board_module.Board(request["board"])
         os.close(request["board"])
         self.answers = os.dup(1)
@@ -60,18 +73,17 @@ class Server:
         os.write(self.answers, json.dumps(what).encode() + b"\n")
 
     def prepare(self) -> bool:
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes whose parents have gone become ours
+        self.guard.offspring.adopt()
+        self.confinement.filter_for_children(self.means)
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         if hard == resource.RLIM_INFINITY or hard > MAX_FILE:
             resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, hard))
-        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)  # later, the end of stdin tells
         try:
             told = self.load()
         except BaseException as error:
             self.answer(ready=False, words=decoders.words(error))
             return False
-        libc.prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
         gc.freeze()  # or every child would copy the memory of all modules at its first collection
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
@@ -108,7 +120,7 @@ class Server:
             self.child = pid
             self.answer(pid=pid)
             return False
-        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        self.guard.prctl(self.guard.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != server:
             os._exit(0)
         return True
@@ -123,35 +135,10 @@ class Server:
                 os.waitpid(ended.si_pid, 0)
 
     def end_all(self) -> int:
-        """The wait status of the child. Until it is reaped, its number is nobody else's."""
-        status = 0
-        deadline = time.monotonic() + ENDING_S
-        with contextlib.suppress(ChildProcessError):  # there are no more
-            while time.monotonic() < deadline:
-                if self.child:
-                    with contextlib.suppress(OSError):
-                        os.killpg(self.child, signal.SIGKILL)  # in one step: nothing can fork away from it
-                for pid in own_children():
-                    with contextlib.suppress(OSError):
-                        os.kill(pid, signal.SIGKILL)
-                pid, how = os.waitpid(-1, os.WNOHANG)
-                if pid and pid == self.child:
-                    self.child, status = 0, how
-                elif not pid:
-                    time.sleep(0.001)
-        self.child = 0
+        """The wait status of the child."""
+        child, self.child = self.child, 0
+        status: int = self.guard.offspring.end_all(child)
         return status
-
-
-def own_children() -> list[int]:
-    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return [int(each) for each in file.read().split()]
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat") as file:
-            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
-                found.append(int(name))
-    return found
 
 
 def point_at(path: str, descriptor: int, flags: int) -> None:
@@ -165,6 +152,7 @@ def point_at(path: str, descriptor: int, flags: int) -> None:
 
 class Child:
     def __init__(self, server: Server) -> None:
+        self.server = server
         self.request = server.request
         self.board = server.board
         self.words = server.board.words
@@ -184,10 +172,9 @@ class Child:
             point_at(os.devnull, descriptor, flags)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
-        few.at_most_some()
-        confinement = beside("confinement", self.request["confinement"])
-        if confinement.strength():
-            confinement.confine([self.request["folder"], *self.request.get("writable", ())])
+        self.server.tasks.at_most(self.server.limit)
+        writable = [self.request["folder"], *self.request.get("writable", ())]
+        self.server.confinement.confine(self.server.means, writable)
         sys.argv[:] = ["faultlens scan --decode"]
 
     def begin(self) -> None:

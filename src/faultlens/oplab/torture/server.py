@@ -7,7 +7,6 @@ that is forked from one whose thread pools have started would hang."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import importlib.util
 import json
@@ -71,7 +70,7 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
         while part := os.read(reader, 4096):
             said += part
         os.close(reader)
-        status = os.waitpid(pid, 0)[1]
+        status = self.guard.offspring.end_all(pid)
         try:
             told: dict[str, Any] = json.loads(said)
         except ValueError:
@@ -137,7 +136,6 @@ class Child(forking.Child):  # type: ignore[misc, name-defined]
 
 
 if __name__ == "__main__":
-    ctypes.CDLL(None).prctl(forking.PR_SET_PDEATHSIG, 9, 0, 0, 0)
     server = Server(request)
     if server.prepare() and server.serve():
         child = Child(server)
