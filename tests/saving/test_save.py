@@ -227,6 +227,99 @@ def test_the_manifest_tells(model: Any, tmp_path: Path) -> None:
     assert {"/layers/dense/vars/0", "/optimizer/vars/2"} <= {each["name"] for each in manifest["variables"]}
 
 
+ALL_FORMATS = ("model.keras", "model.weights.h5", "model.h5", "saved", "ckpt")
+
+
+def save_plainly(model: Any, folder: Path) -> None:
+    model.save(folder / "model.keras")
+    model.save_weights(folder / "model.weights.h5")
+    model.save(folder / "model.h5")
+    model.export(folder / "saved", verbose=False)
+    tf.train.Checkpoint(model).write(str(folder / "ckpt-1"))
+
+
+def save_safely(model: Any, folder: Path, background: bool = False) -> None:
+    for name in ALL_FORMATS:
+        form = "checkpoint" if name == "ckpt" else None
+        saved = faultlens.save(model, folder / name, format=form, background=background, keep=3)
+        if background:
+            saved.wait()
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): oct(path.stat().st_mode)
+        for path in folder.rglob("*")
+        if ".faultlens" not in path.parts and path.name != "checkpoint"
+    }
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o027])
+def test_new_files_have_the_modes_that_keras_gives_them(model: Any, tmp_path: Path, umask: int) -> None:
+    plain, safe = tmp_path / "plain", tmp_path / "safe"
+    before = os.umask(umask)
+    try:
+        for folder in (plain, safe):
+            folder.mkdir(0o755)
+        save_plainly(model, plain)
+        save_safely(model, safe)
+    finally:
+        os.umask(before)
+    assert modes(safe) == modes(plain)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_model_for_one_user_stays_one(model: Any, tmp_path: Path, background: bool) -> None:
+    save_plainly(model, tmp_path)
+    for path in tmp_path.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    before = modes(tmp_path)
+    save_safely(model, tmp_path, background)
+    save_safely(model, tmp_path, background)
+    after = modes(tmp_path)
+    assert before.items() <= after.items()
+    for path, mode in after.items():
+        assert mode.endswith("00"), path
+    for kept in tmp_path.glob(".faultlens/*/*"):
+        assert kept.name == "lock" or not kept.stat().st_mode & 0o077, kept
+    for folder in tmp_path.glob(".faultlens/*"):
+        assert not folder.stat().st_mode & 0o077, folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files of two users")
+def test_a_model_that_may_not_be_written_to_is_not_replaced(model: Any, tmp_path: Path) -> None:
+    """Keras says so too, although a rename asks the folder alone."""
+    path = tmp_path / "model.keras"
+    path.write_bytes(b"protected")
+    path.chmod(0o444)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        os.chown(folder, 65534, 65534) if folder == tmp_path else folder.chmod(0o755)
+    child = os.fork()
+    if child == 0:
+        os.setresuid(65534, 65534, 65534)
+        try:
+            faultlens.save(model, path)
+        except faultlens.SaveError as error:
+            os._exit(7 if "it may not be written to" in str(error) else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert path.read_bytes() == b"protected"
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"line\nbreak \x1b[31m", b"-rf", b"\\xff"])
+def test_any_name_that_a_file_can_have(model: Any, tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    for suffix in (".keras", ".weights.h5"):
+        path = folder / os.fsdecode(name + suffix.encode())
+        faultlens.save(model, path)
+        faultlens.save(model, path, background=True).wait()
+        assert [each.number for each in generations(path)] == [2, 1]
+        assert [each.damages() for each in generations(path)] == [[], []]
+        assert equal(state(faultlens.load(path, into=fresh())), state(model))
+
+
 def test_a_link_keeps_pointing_where_it_pointed(model: Any, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "model.keras").symlink_to(tmp_path / "real" / "model.keras")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_text
 
 if TYPE_CHECKING:
     from faultlens.data.decode import Decoding
@@ -117,7 +118,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        output.write_record(found, arguments.json)
+        output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
         from faultlens.report.scanned import render
 
@@ -169,9 +170,9 @@ def _decoding(arguments: argparse.Namespace) -> Decoding | None:
 
     python = find_interpreter(arguments.python, dict(os.environ)).executable
     return Decoding(
-        python=python,
+        python=to_text(python),
         using=arguments.using,
-        folder=os.getcwd(),
+        folder=to_text(os.getcwd()),
         seconds=arguments.time_limit,
         memory=arguments.memory_limit << 20,
     )

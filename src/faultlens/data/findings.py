@@ -11,6 +11,7 @@ import msgspec
 
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name, to_text
 from faultlens.scanned import Flaw, Identity, Scan, Scanned, Severity
 
 Given: TypeAlias = Scan | Iterable[Flaw] | str | os.PathLike[str]
@@ -19,12 +20,12 @@ _RANKS: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
 
 
 class Findings:
-    """Flaws of a severity or worse. Files are known by their absolute path."""
+    """Flaws of a severity or worse. Files are known by their absolute path, which is a text: see `file_names.py`."""
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
         scan = given if isinstance(given, Scan) else _scan(given)
         # On another machine, the data may lie elsewhere: then they are looked for from here.
-        folder = scan.folder if os.path.isdir(scan.folder) else ""
+        folder = scan.folder if os.path.isdir(to_name(scan.folder)) else ""
         self._files = {normal(file.path, folder): file for file in scan.files}
         self._flaws: dict[str, list[Flaw]] = {}
         for flaw in scan.flaws:
@@ -50,7 +51,8 @@ class Findings:
 
 def normal(path: str, folder: str = "") -> str:
     path = path.removeprefix("file://")
-    return path if is_remote(path) else os.path.abspath(os.path.join(folder, path))
+    here = folder or to_text(os.getcwd())
+    return path if is_remote(path) else os.path.normpath(os.path.join(here, path))
 
 
 def same(scanned: Identity, now: Identity) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from faultlens.safe_text import one_line
+from faultlens.file_names import to_text
+from faultlens.safe_text import one_line, shorten
 from faultlens.scanned import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait
 
 MAX_FLAWS = 1000  # of one piece
@@ -13,6 +14,7 @@ MAX_VALUES = 16  # of one trait
 MAX_PLACES = 20  # of one value
 MAX_LARGEST = 5
 MAX_NOTES = 20
+MAX_ITEM = 1000  # characters, which a worker's mark has room for
 # What is merely unlike the rest, or still usable; everything else is an error.
 WARNINGS: frozenset[Kind] = frozenset(
     {"differs", "duplicate", "garbage", "label", "not-finite", "oversized", "written"}
@@ -51,6 +53,7 @@ class Look:
 
     def at(self, item: str) -> bool:
         """Before anything that native code reads: "member", "record 12". False: an earlier reader died of it."""
+        item = shorten(to_text(item), MAX_ITEM)
         if item in self._skip:
             return False
         self._mark(item)
@@ -105,7 +108,13 @@ class Look:
         key = (group, name)
         if key not in self._traits:
             self._traits[key] = _Trait(share, usual, kind)
-        place = Place(path=self.piece.path, record=record, offset=offset, size=size, member=member)
+        place = Place(
+            path=self.piece.path,
+            record=record,
+            offset=offset,
+            size=size,
+            member=one_line(member, 200) if member else "",
+        )
         self._traits[key].add(value, count, place)
 
     def varied(self, name: str, group: str = "") -> None:
@@ -161,9 +170,12 @@ class _Trait:
         self._varied = True
 
     def record(self, group: str, name: str) -> Trait:
-        values = {value: Seen(count=count, places=tuple(self._places[value])) for value, count in self._counts.items()}
+        values = {
+            to_text(value): Seen(count=count, places=tuple(self._places[value]))
+            for value, count in self._counts.items()
+        }
         return Trait(
-            name=name,
+            name=to_text(name),
             group=group,
             share=self._share,
             usual=self._usual,

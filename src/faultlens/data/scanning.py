@@ -19,6 +19,7 @@ from faultlens.data.judging.schema import Schema
 from faultlens.data.judging.writers import writers, written
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_text
 from faultlens.scanned import Checked, Flaw, Piece, Scan, Scanned
 
 ADVICE = "faultlens scan --help names the formats."
@@ -78,9 +79,9 @@ def scan(
     known = [each for each in found if each.pieces]
     unknown = [each.path for each in found if each.unknown]
     if not known and not any(each.flaw for each in found):
-        what = roots[0] if len(roots) == 1 else "these paths"
+        what = to_text(roots[0]) if len(roots) == 1 else "these paths"
         raise FaultlensError(f"There is no file in a format that faultlens knows at {what}.", ADVICE)
-    named = set(roots)
+    named = set(map(to_text, roots))
     problems = tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named)
     job = wishes.job._replace(remote=any(is_remote(each.path) for each in known))
     folded = Folded()
@@ -99,9 +100,9 @@ def scan(
     ]
     flaws.sort(key=lambda flaw: (*by_place(flaw.place), flaw.kind, flaw.reason))
     return Scan(
-        roots=tuple(roots),
+        roots=tuple(map(to_text, roots)),
         flaws=tuple(flaws),
-        folder=os.path.abspath(os.curdir),
+        folder=to_text(os.path.abspath(os.curdir)),
         files=_with_findings(folded, flaws),
         flaws_untold=sum(folded.untold.values()),
         files_checked=len(folded.files),

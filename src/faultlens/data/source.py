@@ -1,6 +1,7 @@
 """Where the bytes of a file come from: the local disk, or anything that fsspec reaches.
 
-Nothing is mapped: a file that shrinks meanwhile would kill its reader."""
+Nothing is mapped: a file that shrinks meanwhile would kill its reader. Paths are texts (`file_names.py`) everywhere in
+a scan, because they are sent, kept and written as JSON; here they become names again."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name
 from faultlens.scanned import Identity
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+(://|::)")
@@ -40,7 +42,7 @@ class LocalSource:
         self._descriptor = descriptor
 
     def identity(self) -> Identity:
-        return _identity(os.stat(self.path))
+        return _identity(os.stat(to_name(self.path)))
 
     def read(self, offset: int, size: int) -> bytes:
         first = os.pread(self._descriptor, size, offset)
@@ -94,7 +96,7 @@ def opened(path: str) -> Iterator[Source]:
         system, name = remote(path)
         yield RemoteSource(path, system, name)
         return
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    descriptor = os.open(to_name(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"{path} is not a regular file")
@@ -138,7 +140,7 @@ def remote(path: str) -> tuple[Any, str]:
             f"{path} is reached through fsspec.", "Install it: pip install 'faultlens[data]'."
         ) from error
     try:
-        system, name = fsspec.core.url_to_fs(path)
+        system, name = fsspec.core.url_to_fs(to_name(path))
     except (ImportError, ValueError) as error:
         raise FaultlensError(f"{path} cannot be reached: {error}.", "Install what fsspec needs for it.") from error
     return system, str(name)

@@ -10,6 +10,7 @@ from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import kilobytes
 from faultlens.environment.procfs import read_fields
 from faultlens.environment.storage import look_at, nearest
+from faultlens.file_names import is_utf8
 from faultlens.saved import saved_model
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
@@ -46,6 +47,9 @@ def _check_name(path: Path, form: Format) -> None:
     if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
         raise SaveError(f"{path} was not saved: it may not be written to.",
                         "Change its permissions, or save under another name.")  # fmt: skip
+    if form.name in ("saved_model", "checkpoint") and not is_utf8(str(path)):
+        raise SaveError(f"{path} was not saved: TensorFlow takes no path that is not UTF-8.",
+                        "Save under another name, or as .keras or .weights.h5.")  # fmt: skip
     if form.name == "saved_model":
         if path.is_dir() and any(path.iterdir()) and not (path / saved_model.GRAPH).exists():
             raise SaveError(f"{path} was not saved: this folder holds other things.", "Save to a folder of its own.")

@@ -24,6 +24,7 @@ from faultlens.data.decode.autopsy import Autopsies, Told
 from faultlens.data.decode.family import below, shared_out
 from faultlens.data.decode.link import ENDING_SECONDS, IMPORT_SECONDS, GoneError, Link
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name
 from faultlens.safe_text import one_line
 from faultlens.sandbox import confinement
 from faultlens.scanned import Kind
@@ -42,7 +43,7 @@ Entry = tuple[int, int, int]  # as board.ENTRY
 
 
 class Decoding(NamedTuple):
-    """What the user asked for."""
+    """What the user asked for. Paths are texts: see `file_names.py`."""
 
     python: str  # of the user's programs; has TensorFlow
     using: str | None = None  # "module:function": instead of TensorFlow's decoders
@@ -77,7 +78,7 @@ class Sandbox:
         self._wishes, self._data = wishes, data
         self._environment, self._tick = environment, tick
         self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
-        self._area = SharedArea() if launch.agent_problem(wishes.python) is None else None
+        self._area = SharedArea() if launch.agent_problem(to_name(wishes.python)) is None else None
         if self._area and confinement.available().processes:
             self._area.area.supervisor_pid = 1  # the only one above them that they know
         self._autopsies = self._autopsies_in(self._area) if self._area else None
@@ -223,8 +224,8 @@ class Sandbox:
         variables |= {**SETTINGS, "TMPDIR": work}
         if self._area:
             variables = launch.agent_environment(variables, self._area.path, True)
-        request = {"using": wishes.using, "modules": os.path.abspath(wishes.folder), "folder": work}
-        return Link(wishes.python, request, self._data, variables, self._tick)
+        request = {"using": wishes.using, "modules": os.path.abspath(to_name(wishes.folder)), "folder": work}
+        return Link(to_name(wishes.python), request, self._data, variables, self._tick)
 
     def _fork(self, link: Link) -> None:
         words = link.board.words

@@ -81,7 +81,7 @@ def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
                 Flaw(
                     kind=verdict.kind,
                     severity=severity_of(verdict.kind),
-                    place=verdict.place,
+                    place=replace(verdict.place, member=one_line(verdict.place.member, 200)),
                     reason=one_line(verdict.reason, 300),
                     report=verdict.report,
                 )

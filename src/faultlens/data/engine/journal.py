@@ -13,6 +13,7 @@ import msgspec
 
 from faultlens.data.engine.pool import Job
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_text
 from faultlens.home import home
 from faultlens.scanned import SCHEMA_VERSION, Checked, Piece
 
@@ -25,8 +26,8 @@ Key = tuple[str, str, int, int]
 
 def default_place(roots: Sequence[str], job: Job) -> Path:
     """One for each question: the same paths, looked at in the same way."""
-    where = os.getcwd()
-    question = msgspec.json.encode([SCHEMA_VERSION, where, roots, job.wanted, job.decoding])
+    where = [to_text(path) for path in (os.getcwd(), *roots)]
+    question = msgspec.json.encode([SCHEMA_VERSION, where, job.wanted, job.decoding])
     return home() / "scans" / f"{hashlib.sha256(question).hexdigest()[:24]}.jsonl"
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from faultlens.data import formats, source
 from faultlens.data.source import is_remote, remote, remote_identity
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name, to_text
 from faultlens.scanned import Flaw, Identity, Piece, Place
 
 PIECE = 256 << 20
@@ -27,10 +28,10 @@ class Found(NamedTuple):
 
 
 def files(roots: Sequence[str], piece_size: int = PIECE) -> Iterator[Found]:
-    """In order, each once. Raises FaultlensError for a root that is not there."""
+    """In order, each once. Raises FaultlensError for a root that is not there. Roots are names, paths texts."""
     seen: set[str] = set()
     for root in roots:
-        for path in _paths(root):
+        for path in map(to_text, _paths(root)):
             if path not in seen:
                 seen.add(path)
                 yield _planned(path, piece_size)
@@ -69,7 +70,7 @@ def _raise(error: OSError) -> None:
 
 
 def _remote_paths(root: str) -> Iterator[str]:
-    system, name = remote(root)
+    system, name = remote(to_text(root))
     try:
         if any(each in name for each in "*?["):
             names = system.glob(name)
@@ -85,7 +86,7 @@ def _remote_paths(root: str) -> Iterator[str]:
 
 def _planned(path: str, piece_size: int) -> Found:
     try:
-        if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        if not is_remote(path) and not stat.S_ISREG(os.stat(to_name(path)).st_mode):
             return Found(path, unknown=True)
         with source.opened(path) as opened:
             identity = _identity(path) if is_remote(path) else opened.identity()

@@ -27,6 +27,7 @@ from faultlens.data.look import Wanted
 from faultlens.environment.machine import machine_state
 from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_text
 from faultlens.home import home
 from faultlens.scanned import Checked, Flaw, Kind, Piece, Place
 
@@ -101,11 +102,12 @@ class Pool:
         return None
 
     def _task(self) -> Task:
-        writable = [] if self._job.remote else [self._folder, str(_home())]
+        folder = to_text(self._folder)
+        writable = [] if self._job.remote else [folder, to_text(str(_home()))]
         return Task(
             wanted=self._job.wanted,
             decoding=self._job.decoding,
-            folder=self._folder,
+            folder=folder,
             writable=writable,
             parent=os.getpid(),
         )

@@ -21,6 +21,7 @@ from faultlens.data.decode import Decoder, Decoding
 from faultlens.data.engine.checking import Signs, check
 from faultlens.data.look import Wanted
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name
 from faultlens.sandbox import confinement, namespaces
 from faultlens.scanned import Checked, Piece
 
@@ -39,7 +40,7 @@ SETTINGS = {
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a worker is for."""
+    """What a worker is for. Paths are texts: see `file_names.py`."""
 
     wanted: Wanted
     decoding: Decoding | None
@@ -143,11 +144,11 @@ def _settle(task: Task) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.environ.update(SETTINGS)
-    tempfile.tempdir = task.folder
+    tempfile.tempdir = to_name(task.folder)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     if task.writable:
-        _confine([path for path in task.writable], task.decoding is not None)
+        _confine([to_name(path) for path in task.writable], task.decoding is not None)
 
 
 def _confine(writable: list[str], decodes: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from faultlens.data.formats.csv_columns import Columns
-from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open
+from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open, width
 from faultlens.data.look import Look
 from faultlens.scanned import Kind, Severity
 from faultlens.sizes import in_words
@@ -100,15 +100,15 @@ class Check:
             record = block.records[index]
             if is_blank(record):
                 continue
-            row = cells(record, self._dialect)
+            count = width(record, self._dialect)
             first, self._before_header = self._before_header, False
-            if len(row) == self._dialect.columns:
-                if not first:  # which may be names
-                    rows.append(row)
+            if count == self._dialect.columns:
+                if not first and self._columns.known:  # the first may be names
+                    rows.append(cells(record, self._dialect))
                     numbers.append(index)
-            elif b"\0" not in record and not (first and len(row) == self._dialect.columns - 1):
+            elif b"\0" not in record and not (first and count == self._dialect.columns - 1):
                 # (R leaves out the name of the first column. Zeros are told as such.)
-                self._different.add(self._described(block, index, len(row)))
+                self._different.add(self._described(block, index, count))
         self._columns.add(rows, lambda row: block.where(numbers[row]))
 
     @staticmethod
@@ -131,7 +131,7 @@ class Check:
     def _unclosed(self, block: Block) -> _Line | None:
         """The last line, where it has all columns and still ends too early: others do close their quotes."""
         index, record = len(block.records) - 1, block.records[-1]
-        whole = len(cells(record, self._dialect)) == self._dialect.columns
+        whole = width(record, self._dialect) == self._dialect.columns
         if block.ended or not whole or not self._closed or not leaves_open(record, self._dialect):
             return None
         return _Line(*block.where(index), "it ends within quotes", "truncated")

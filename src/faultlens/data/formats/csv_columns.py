@@ -9,7 +9,7 @@ from itertools import count
 from typing import NamedTuple
 
 from faultlens.data.formats.csv_numbers import PlainNumbers
-from faultlens.data.formats.csv_records import Dialect
+from faultlens.data.formats.csv_records import MAX_COLUMNS, Dialect
 from faultlens.data.look import Look
 
 ENOUGH = 100  # rows, below which there is no rule
@@ -31,6 +31,8 @@ class _Odd(NamedTuple):
 
 
 class _Column:
+    __slots__ = ("infinite", "infinite_places", "numbers", "other_places", "others")
+
     def __init__(self) -> None:
         self.numbers = self.infinite = self.others = 0
         self.infinite_places: list[_Odd] = []
@@ -44,13 +46,16 @@ class _Column:
 class Columns:
     def __init__(self, dialect: Dialect, look: Look) -> None:
         self._dialect, self._look = dialect, look
-        self._columns = [_Column() for _ in range(dialect.columns)]
+        self.known = dialect.columns <= MAX_COLUMNS
+        self._columns = [_Column() for _ in range(dialect.columns)] if self.known else []
+        if not self.known:
+            look.flaw("unsupported", f"it has {dialect.columns:,} columns: what is in them was not looked at")
         self._plain = PlainNumbers(dialect.delimiter)
         self._rows = 0  # that hold nothing but numbers
 
     def add_plain(self, records: list[bytes], where: Where) -> None:
         """Records without quotes that all have as many columns as they should."""
-        if records and not self._all_numbers(records):
+        if records and self.known and not self._all_numbers(records):
             text = b"\n".join(records).decode("latin-1")
             self.add([line.split(self._dialect.delimiter) for line in text.split("\n")], where)
 

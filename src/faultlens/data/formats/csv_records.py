@@ -21,6 +21,7 @@ SAMPLE = 64 * 1024  # bytes that the ways of a file are learned from
 ENOUGH = 8  # lines, of them
 CHUNK = MIB
 MAX_RECORD = 16 * MIB
+MAX_COLUMNS = 50_000  # beyond, they are counted, and what is in them is not looked at
 DELIMITERS = (",", "\t", ";", "|", " ")
 QUOTE, ESCAPED = b'"', b'\\"'
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -87,8 +88,11 @@ def learned(source: Source, size: int, path: str) -> Dialect:
 
 def _counts(lines: list[bytes], delimiter: str, quoted: bool) -> Counter[int]:
     """How many columns there are how often; of two that are as frequent, the first comes first."""
+    plain = [line.count(delimiter.encode()) + 1 for line in lines]
     if not quoted:
-        return Counter(line.count(delimiter.encode()) + 1 for line in lines)
+        return Counter(plain)
+    if max(plain, default=0) > MAX_COLUMNS:
+        return Counter()
     try:
         return Counter(map(len, csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)))
     except csv.Error:
@@ -169,14 +173,22 @@ def _belong_together(lines: list[bytes], dialect: Dialect) -> bool:
     """They make up one record. Where quotes mean nothing, each would be one, and together they break the rules."""
     whole, delimiter = dialect.line_end.join(lines), dialect.delimiter.encode()
     alone = all(line.count(delimiter) + 1 == dialect.columns for line in lines)
-    return len(cells(whole, dialect)) == dialect.columns and not (alone and breach(whole, dialect))
+    return width(whole, dialect) == dialect.columns and not (alone and breach(whole, dialect))
+
+
+def width(record: bytes, dialect: Dialect) -> int:
+    """How many columns it has."""
+    delimiters = record.count(dialect.delimiter.encode())
+    if QUOTE not in record or delimiters >= MAX_COLUMNS:
+        return delimiters + 1
+    return len(cells(record, dialect))
 
 
 def cells(record: bytes, dialect: Dialect) -> list[str]:
-    """Each byte as one character. Line ends in quotes become spaces."""
+    """Each byte as one character. Line ends in quotes become spaces. Of very many, the first."""
     text = record.decode("latin-1")
-    if '"' not in text:
-        return text.split(dialect.delimiter)
+    if '"' not in text or text.count(dialect.delimiter) >= MAX_COLUMNS:
+        return text.split(dialect.delimiter, MAX_COLUMNS)
     row = _parsed(text, dialect, escape=None)
     if len(row) == dialect.columns:
         return row
@@ -206,6 +218,8 @@ def leaves_open(record: bytes, dialect: Dialect) -> bool:
 
 def breach(record: bytes, dialect: Dialect) -> str:
     """Which rule about quotes it breaks, in the words of Python."""
+    if record.count(dialect.delimiter.encode()) >= MAX_COLUMNS:
+        return ""
     try:
         line = _in_one_line(record.decode("latin-1"))
         next(csv.reader((line,), delimiter=dialect.delimiter, strict=True), None)

@@ -18,10 +18,12 @@ from faultlens.data.formats.reading import SourceFile, Spot
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
+from faultlens.file_names import to_text
 from faultlens.saved.hdf5 import SIGNATURE, damage
 from faultlens.scanned import Kind, Piece
 
 MAX_OBJECTS = 1_000_000
+MAX_PATH = 4096  # characters
 MAX_ATTRIBUTES = 10_000  # of one object
 MAX_ALIKE = 1000  # datasets that are compared with those of other files
 CONTENTS = "the list of its contents"
@@ -74,7 +76,9 @@ def _check_objects(root: Any, look: Look) -> None:
         lengths: dict[str, int] = {}
         for child, found in _children(name, group, look):
             path = posixpath.join(name, child)
-            if isinstance(found, h5py.Group):
+            if isinstance(found, h5py.Group) and len(path) > MAX_PATH:
+                look.flaw("unsupported", f"it lies {path.count('/')} groups deep: not looked into", member=path)
+            elif isinstance(found, h5py.Group):
                 pending.append((path, found))
             elif isinstance(found, h5py.Dataset):
                 address = h5py.h5o.get_info(found.id).addr
@@ -82,29 +86,37 @@ def _check_objects(root: Any, look: Look) -> None:
                     seen.add(address)
                     _check_dataset(path, found, look, lengths)
         check_pairs(lengths, look, "" if name == "/" else f"{name}/")
+    if pending:
+        look.flaw("unsupported", f"it has more than {MAX_OBJECTS:,} groups and datasets: the others were not looked at")
 
 
 def _children(name: str, group: Any, look: Look) -> Iterator[tuple[str, Any]]:
-    """What hard links lead to. Links to elsewhere in the file lead to nothing new, those out of it are not followed."""
+    """What hard links lead to, with its name as text. Links to elsewhere in the file lead to nothing new, those out of
+    it are not followed."""
     import h5py
 
     if not look.at(name):
         return
     try:
+        if len(group) > MAX_OBJECTS:
+            look.flaw("unsupported", f"it has {len(group):,} members: not looked into", member=name)
+            return
         names = list(group)
     except Exception as error:
         look.flaw("structure", f"its contents cannot be listed: {_words(error)}", member=name)
         return
     for child in names:
-        path = posixpath.join(name, child)
+        text = to_text(os.fsdecode(child))  # h5py gives bytes where a name is not UTF-8
+        path = posixpath.join(name, text)
         if not look.at(path):
             continue
         try:
-            link = group.get(child, getlink=True)
-            if isinstance(link, h5py.ExternalLink):
-                _tell_external(str(link.filename), "it is a link to another file", look, path)
-            elif not isinstance(link, h5py.SoftLink):
-                yield child, group[child]
+            links, raw = group.id.links, os.fsencode(child)  # h5py's own way in takes no such names
+            kind = links.get_info(raw).type
+            if kind == h5py.h5l.TYPE_EXTERNAL:
+                _tell_external(os.fsdecode(links.get_val(raw)[0]), "it is a link to another file", look, path)
+            elif kind != h5py.h5l.TYPE_SOFT:
+                yield text, group[child]
         except Exception as error:
             look.flaw("structure", f"it cannot be opened: {_words(error)}", member=path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from faultlens.data.formats.base import Format
 from faultlens.data.look import Look
 from faultlens.data.source import Source, is_remote
+from faultlens.file_names import to_name
 from faultlens.saved import reader, sstable
 from faultlens.scanned import Kind, Piece
 
@@ -38,14 +39,15 @@ class SavedModel(Format):
         if is_remote(piece.path):
             look.note("a model that is not on this machine is not looked at")
             return
-        saved = reader.read(Path(piece.path), deep=True)
+        path = Path(to_name(piece.path))
+        saved = reader.read(path, deep=True)
         if saved is None or (saved.files == 1 and not _is_model(source, piece)):
             look.note("it is no index of a checkpoint: not looked at")
             return
         look.records = 1
         for damage in saved.damages:
-            member = damage.file.name if str(damage.file) != piece.path else ""
-            look.flaw(_kind(damage.what), damage.said(Path(piece.path)), member=member)
+            member = damage.file.name if damage.file != path else ""
+            look.flaw(_kind(damage.what), damage.said(path), member=member)
         for note in saved.notes:
             look.note(note)
 

@@ -9,6 +9,7 @@ from faultlens.data.formats.reading import CHUNK, DamageError, Read, Spot
 from faultlens.data.formats.tar_walk import DEVICES, LINK, REGULAR, SYMLINK, Member, TarWalk
 from faultlens.data.groups import group_of
 from faultlens.data.look import MAX_PLACES, MAX_VALUES, Look
+from faultlens.file_names import to_text
 
 MAX_CLASS = 64  # bytes that the number of a class takes
 
@@ -20,7 +21,7 @@ def check_tar(read: Read, look: Look, around: str, check_archive: CheckArchive) 
     try:
         for number, member in enumerate(walk.members()):
             look.records += 1
-            spot = Spot(record=number, offset=member.offset, size=member.size, member=around + member.name)
+            spot = Spot(record=number, offset=member.offset, size=member.size, member=around + to_text(member.name))
             _check_member(walk, member, look, spot, check_archive)
             samples.add(member, spot)
         _check_end(walk, read, look, around)

@@ -13,6 +13,7 @@ from faultlens.data.formats.unpacking import HARMLESS, MAX_RATIO, METHODS, STORE
 from faultlens.data.formats.zip_directory import ENCRYPTED, Directory, Member, data_of, directory_of, members_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
+from faultlens.file_names import to_text
 from faultlens.sizes import in_words
 
 MAX_NAMES = 1_000_000  # that are compared with each other
@@ -40,7 +41,7 @@ def _check_members(source: Source, directory: Directory, look: Look, around: str
     names: set[int] = set()
     unpacked = 0
     for number, member in enumerate(members_of(source, directory)):
-        spot = Spot(record=number, offset=member.header, size=member.size, member=around + member.name)
+        spot = Spot(record=number, offset=member.header, size=member.size, member=around + to_text(member.name))
         look.records += 1
         if hash(member.name) in names:
             look.flaw("duplicate", "another member has the same name", **spot.keywords())

@@ -11,9 +11,12 @@ from typing import Any
 
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
+from faultlens.file_names import to_name
+from faultlens.saved.regular import opened
 from faultlens.scanned import Flaw, Place
 
-MAX_INDEX = 64 << 20
+MAX_INFORMATION = 8 << 20  # bytes: parsed, they take forty times as much
+MAX_LINE = 200
 INFORMATION = "dataset_info.json"
 _SHARD = re.compile(r"-(?P<split>[A-Za-z0-9_]+)\.(?P<kind>\w+)-(?P<number>\d{5})-of-(?P<count>\d{5})$")
 
@@ -25,7 +28,7 @@ def against_indexes(files: Mapping[str, File]) -> Iterator[Flaw]:
             continue
         folder = os.path.dirname(path)
         if folder not in lengths:
-            lengths[folder] = _shard_lengths(Path(folder, INFORMATION))
+            lengths[folder] = _shard_lengths(Path(to_name(folder), INFORMATION))
         yield from _against_shard_lengths(path, file, lengths[folder])
         if file.format == "TFRecord":
             yield from _against_offsets(path, file)
@@ -56,24 +59,34 @@ def _against_offsets(path: str, file: File) -> Iterator[Flaw]:
     """A DALI index has one line for each record: offset and size."""
     for index in (f"{path}.idx", f"{os.path.splitext(path)[0]}.idx"):
         try:
-            lines = [tuple(map(int, line.split())) for line in _text(Path(index)).splitlines() if line.strip()]
+            lines, end = _lines_and_end(Path(to_name(index)))
         except (OSError, ValueError):
             continue
-        if not lines or any(len(line) != 2 for line in lines):
+        if not lines:
             continue
-        end = max(offset + size for offset, size in lines)
         if end > file.identity.size:
             told = f"it has {file.identity.size:,} bytes, and its index {os.path.basename(index)} goes up to {end:,}"
             yield Flaw(kind="short", severity="error", place=Place(path=path), reason=told)
-        elif len(lines) != file.records:
-            told = f"it has {file.records:,} records, and its index {os.path.basename(index)} has {len(lines):,}"
+        elif lines != file.records:
+            told = f"it has {file.records:,} records, and its index {os.path.basename(index)} has {lines:,}"
             yield Flaw(kind="differs", severity="warning", place=Place(path=path), reason=told)
         return
 
 
+def _lines_and_end(path: Path) -> tuple[int, int]:
+    """How many records it tells of, and where the last one ends. ValueError where it is something else."""
+    lines = end = 0
+    with opened(path) as file:
+        while line := file.readline(MAX_LINE):
+            if line.strip():
+                offset, size = map(int, line.split())
+                lines, end = lines + 1, max(end, offset + size)
+    return lines, end
+
+
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        data = file.read(MAX_INDEX + 1)
-    if len(data) > MAX_INDEX:
+    with opened(path) as file:
+        data = file.read(MAX_INFORMATION + 1)
+    if len(data) > MAX_INFORMATION:
         raise ValueError("too large for an index")
     return data.decode()

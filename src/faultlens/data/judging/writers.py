@@ -8,6 +8,8 @@ from pathlib import Path
 
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
+from faultlens.file_names import to_name
+from faultlens.safe_text import one_line
 from faultlens.scanned import Flaw, Place
 
 WRITING = os.O_WRONLY | os.O_RDWR
@@ -33,10 +35,10 @@ def _look(process: Path, descriptor: Path, found: dict[tuple[int, int], str]) ->
         if not _is_writing((process / "fdinfo" / descriptor.name).read_text()):
             return
         state = os.stat(descriptor)
-        name = (process / "comm").read_text().strip()
+        name = os.fsdecode((process / "comm").read_bytes()).strip()
     except OSError:
         return
-    found[state.st_dev, state.st_ino] = f"process {process.name} ({name})"
+    found[state.st_dev, state.st_ino] = f"process {process.name} ({one_line(name)})"
 
 
 def _is_writing(facts: str) -> bool:
@@ -53,7 +55,7 @@ def written(files: Mapping[str, File], who: Mapping[tuple[int, int], str]) -> li
         if is_remote(path) or file.identity.inode not in inodes:
             continue
         try:
-            state = os.stat(path)
+            state = os.stat(to_name(path))
         except OSError:
             continue
         if writer := who.get((state.st_dev, state.st_ino)):

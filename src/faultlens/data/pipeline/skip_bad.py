@@ -15,6 +15,7 @@ from faultlens.data.gaps import ALL, END, Run, gaps, runs, whole_file
 from faultlens.data.quarantine.packed_records import tail
 from faultlens.data.source import is_remote, opened
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name, to_text
 from faultlens.scanned import Identity, Severity
 
 BUFFER = 256 << 10  # what TensorFlow reads at once where nothing is said
@@ -40,7 +41,7 @@ def skip_bad(
     if isinstance(dataset, (str, os.PathLike)):
         dataset = [dataset]
     if isinstance(dataset, Sequence):
-        dataset = tf.data.TFRecordDataset([os.fspath(path) for path in dataset], compression_type)
+        dataset = tf.data.TFRecordDataset([os.fsencode(path) for path in dataset], compression_type)
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(
             f"skip_bad takes a tf.data.Dataset or paths of TFRecord files, and not {type(dataset).__name__}."
@@ -139,9 +140,9 @@ def _size_now(path: str, scanned: Identity | None) -> int:
 
     try:
         if is_remote(path):
-            now = Identity(size=tf.io.gfile.stat(path).length)
+            now = Identity(size=tf.io.gfile.stat(os.fsencode(to_name(path))).length)
         else:
-            state = os.stat(path)
+            state = os.stat(to_name(path))
             now = Identity(size=state.st_size, modified=state.st_mtime_ns)
     except (OSError, tf.errors.OpError) as error:
         raise FaultlensError(f"{path} cannot be found any more.", "Scan the data again.") from error
@@ -157,8 +158,9 @@ def _spellings(names: Any, known: Findings) -> dict[str, str]:
     bad = set(known.paths())
     if tf.executing_eagerly() and int(names.cardinality()) >= 0:
         listed = (os.fsdecode(name) for name in names.as_numpy_iterator())
-        return {name: normal(name) for name in listed if normal(name) in bad}
-    return {spelling: path for path in bad for spelling in _all_spellings(path)}
+        known_as = {name: normal(to_text(name)) for name in listed}
+        return {name: path for name, path in known_as.items() if path in bad}
+    return {spelling: path for path in bad for spelling in _all_spellings(to_name(path))}
 
 
 def _all_spellings(path: str) -> Iterable[str]:

@@ -12,6 +12,7 @@ from faultlens.data.quarantine.packed_records import BLOCK, Reader, tail
 from faultlens.data.quarantine.tar_members import END_OF_TAR, MembersOfTar, archives_around, bad_parts
 from faultlens.data.source import Source
 from faultlens.data.tfrecord.feed import Bytes, PackedBytes, PlainBytes
+from faultlens.file_names import to_text
 from faultlens.safe_text import one_line
 from faultlens.scanned import Flaw
 
@@ -104,7 +105,7 @@ def _packed_tar(source: Source, _: int, flaws: Sequence[Flaw], file: BinaryIO) -
 
 def _without_members(begin: Callable[[], Bytes], flaws: Sequence[Flaw], write: Callable[[bytes], object]) -> Clean:
     members = MembersOfTar(begin, flaws)
-    bad = bad_parts(members, flaws, lambda name: one_line(name, NAME_LIMIT))
+    bad = bad_parts(members, flaws, _shown)
     parts = kept(bad, members.end)
     if not parts:
         raise NoCopyError("No member of it is whole: there is no copy.")
@@ -122,7 +123,7 @@ def _zip(source: Source, _: int, flaws: Sequence[Flaw], file: BinaryIO) -> Clean
     try:
         with source.file() as original, zipfile.ZipFile(original) as archive, zipfile.ZipFile(file, "w") as clean:
             for member in archive.infolist():
-                name = one_line(member.filename, NAME_LIMIT)
+                name = _shown(member.filename)
                 if name in bad:
                     continue
                 if member.flag_bits & 1:
@@ -134,6 +135,11 @@ def _zip(source: Source, _: int, flaws: Sequence[Flaw], file: BinaryIO) -> Clean
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError) as error:
         raise NoCopyError(f"It cannot be read any further: {one_line(str(error))}. There is no copy.") from error
     return Clean(f"Left out, because encrypted: {', '.join(unreadable[:5])}." if unreadable else "")
+
+
+def _shown(name: str) -> str:
+    """The name of a member as flaws have it."""
+    return one_line(to_text(name), NAME_LIMIT)
 
 
 def _like(member: zipfile.ZipInfo) -> zipfile.ZipInfo:

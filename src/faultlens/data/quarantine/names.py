@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from faultlens.data.findings import normal
 from faultlens.data.quarantine.clean_copy import NoCopyError
+from faultlens.file_names import to_name
 
 LIST = "quarantine.json"
 UNFINISHED = ".unfinished"
@@ -22,13 +23,12 @@ class Names:
 
     def name_for(self, path: str) -> str:
         """As the file lies below what was scanned; with a number where two would have the same name."""
-        relative = self._relative(path).encode("utf-8", "backslashreplace").decode()  # as JSON can hold it
-        wanted = PurePosixPath(*(part for part in relative.split("/") if part not in ("", ".", "..")))
+        wanted = PurePosixPath(*(part for part in self._relative(path).split("/") if part not in ("", ".", "..")))
         name, number = str(wanted), 1
         while name in self._taken:
             number += 1
             name = str(wanted.with_name(f"{wanted.stem}.{number}{wanted.suffix}"))
-        target = self._folder / name
+        target = self._folder / to_name(name)
         if not target.parent.resolve().is_relative_to(self._folder):
             raise NoCopyError(f"Its copy would lie outside of {self._folder}: there is none.")
         if os.path.lexists(target) and name not in self._ours:

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import msgspec
 
+from faultlens.access import take_access
 from faultlens.crash import Record
 from faultlens.data.findings import Findings, same
 from faultlens.data.quarantine.clean_copy import NoCopyError, write_clean
 from faultlens.data.quarantine.names import LIST, UNFINISHED, Names
-from faultlens.data.source import opened
+from faultlens.data.source import is_remote, opened
 from faultlens.durable import sync_folder, write_synced
 from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name, to_text
 from faultlens.scanned import Flaw, Identity, Scan, Scanned
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -74,14 +76,14 @@ def quarantine(scan: Scan, folder: Path, tell: Tell) -> Quarantined:
             f"No clean copies were written to {folder}: {error.strerror or error}.",
             "Give --quarantine a folder that can be written to, on a disk with room for them.",
         ) from error
-    return Quarantined(folder=str(folder), files=tuple(files))
+    return Quarantined(folder=to_text(str(folder)), files=tuple(files))
 
 
 def _copied(findings: Findings, path: str, temporary: Path, names: Names) -> Copied:
     # Without the record of a file nobody knows whether it is still the same.
     file = findings.file(path) or Scanned(path=path, format="", size=0, records=0, identity=Identity(size=-1))
     flaws = findings.flaws(path)
-    listed = Copied(path=_text(file.path), format=file.format, left_out=tuple(map(_left_out, flaws)))
+    listed = Copied(path=file.path, format=file.format, left_out=tuple(map(_left_out, flaws)))
     try:
         if path in findings.untold:
             raise NoCopyError(f"It has {file.errors} bad parts, and not all are listed: there is no copy.")
@@ -108,6 +110,8 @@ def _write(file: Scanned, flaws: list[Flaw], temporary: Path) -> str:
             if error.errno in _NO_ROOM:
                 raise
             raise NoCopyError(f"It cannot be read: {error.strerror or error}.") from error
+        if not is_remote(file.path):
+            take_access(Path(to_name(file.path)), temporary)  # a copy is for whom the original is
         os.fsync(written.fileno())
     return clean.lost
 
@@ -116,7 +120,7 @@ def _put_in_place(folder: Path, unfinished: Path, files: list[Copied], earlier: 
     """What can fail for want of room comes first; then there are only renames."""
     listing = unfinished / LIST
     write_synced(listing, msgspec.json.format(msgspec.json.encode(files)))
-    copies = [(number, folder / file.copy) for number, file in enumerate(files) if file.copy]
+    copies = [(number, folder / to_name(file.copy)) for number, file in enumerate(files) if file.copy]
     for _, target in copies:
         target.parent.mkdir(parents=True, exist_ok=True)
     for number, target in copies:
@@ -125,7 +129,7 @@ def _put_in_place(folder: Path, unfinished: Path, files: list[Copied], earlier: 
     current = {file.copy for file in files}
     for file in earlier:
         if file.copy and file.copy not in current:
-            (folder / file.copy).unlink(missing_ok=True)
+            (folder / to_name(file.copy)).unlink(missing_ok=True)
     for place in {folder, *(target.parent for _, target in copies)}:
         sync_folder(place)
 
@@ -143,7 +147,7 @@ def _listed(folder: Path) -> list[Copied]:
 def _is_ours(folder: Path, file: Copied) -> bool:
     """Still as it was written: nobody else has put anything under that name."""
     try:
-        return file.copy is not None and _identity(folder / file.copy) == file.identity
+        return file.copy is not None and _identity(folder / to_name(file.copy)) == file.identity
     except OSError:
         return False
 
@@ -153,7 +157,7 @@ def _workplace(folder: Path) -> Iterator[Path]:
     """Copies grow here; what a killed run left is thrown away."""
     unfinished = folder / UNFINISHED
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    unfinished.mkdir(0o700)
     try:
         yield unfinished
     finally:
@@ -187,19 +191,14 @@ def _left_out(flaw: Flaw) -> LeftOut:
     place = flaw.place
     return LeftOut(
         kind=flaw.kind,
-        reason=_text(flaw.reason),
+        reason=flaw.reason,
         record=place.record,
         offset=place.offset,
         size=place.size,
-        member=_text(place.member),
+        member=place.member,
     )
 
 
 def _identity(path: Path) -> Identity:
     state = path.stat()
     return Identity(size=state.st_size, modified=state.st_mtime_ns)
-
-
-def _text(name: str) -> str:
-    """JSON cannot hold every name that a file may have."""
-    return name.encode("utf-8", "backslashreplace").decode()
