@@ -460,7 +460,10 @@ class Crash(Record, frozen=True):
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()  # signals that were sent to faultlens for the program: "SIGTERM from process 7"
-    sources: dict[str, str] = {}  # the user's own files on the stacks: path -> text
+    # The user's own files on the stacks: path -> text, with all lines blank but those around frames and those that
+    # rules look at; whole where nothing was redacted, and in reports without digests.
+    sources: dict[str, str] = {}
+    source_digests: dict[str, str] = {}  # path -> SHA-256 of the whole file
     children: tuple[Crash, ...] = ()
     gaps: tuple[str, ...] = ()  # what could not be recorded, and why
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from faultlens.secret_words import HIDDEN, Scanner, is_secret_name, secret_values
 
-__all__ = ["HIDDEN", "hide_values", "redact_command", "redact_environment"]
+__all__ = ["HIDDEN", "hide_values", "redact_command", "redact_environment", "taking_value"]
 
 # Variables whose value is a path, or several.
 _PATHS = re.compile(
@@ -68,7 +68,7 @@ def _interpreter_words(words: Iterator[str]) -> Iterator[str]:
             if not word.startswith("--"):
                 return
         else:
-            letter, joined = _taking_value(word)
+            letter, joined = taking_value(word)
             value = joined or (next(words, "") if letter else "")
             value = HIDDEN if letter == "c" and value else value
             yield from (word.removesuffix(joined) + value,) if joined or not value else (word, value)
@@ -76,7 +76,7 @@ def _interpreter_words(words: Iterator[str]) -> Iterator[str]:
                 return
 
 
-def _taking_value(word: str) -> tuple[str, str]:
+def taking_value(word: str) -> tuple[str, str]:
     """Of Python's options, which stand in a row: the one that takes a value, and the value if it follows at once."""
     for place, letter in enumerate(word[1:], 2):
         if letter in "cmWX":

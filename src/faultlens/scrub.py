@@ -27,9 +27,11 @@ from faultlens.crash import (
     Thread,
 )
 from faultlens.redaction import redact_command, redact_environment
-from faultlens.secret_words import Scanner, secret_values
+from faultlens.secret_words import HIDDEN, Scanner, secret_values
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
+
+MAX_DEPTH = 40  # of lists in lists; deeper ones are left out
 
 # Their strings are names, paths and code: what the diagnosis needs to the letter.
 _NAMES = (
@@ -45,7 +47,7 @@ def scrubbed(crash: Crash, secrets: Iterable[str] = ()) -> Crash:
     if not crash.program.redacted:
         return crash
     scanner = Scanner({*secrets, *_in_environments(crash)})
-    return _clean(_without_arguments(crash), scanner)
+    return _Cleaner(scanner).record(_without_arguments(crash))
 
 
 def _in_environments(crash: Crash) -> Iterator[str]:
@@ -63,38 +65,43 @@ def _without_arguments(crash: Crash) -> Crash:
     return replace(crash, program=program, children=tuple(map(_without_arguments, crash.children)))
 
 
-def _clean(value: T, scanner: Scanner) -> T:
-    """The same with every string in it looked through; what has not changed stays the same object."""
-    return _cleaned(value, scanner, scanner.text)  # type: ignore[no-any-return]
+class _Cleaner:
+    """Looks through every string of a record. What has not changed stays the same object."""
 
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self._seen: dict[int, tuple[Any, Any]] = {}  # lists by their id: a hostile report may nest one in itself
 
-def _cleaned(value: Any, scanner: Scanner, clean: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, bytes):
-        return scanner.data(value)
-    if isinstance(value, tuple | list):
-        items = [_cleaned(item, scanner, clean) for item in value]
-        return value if all(map(_same, items, value)) else type(value)(items)
-    if isinstance(value, dict):
-        return {scanner.name(key): _cleaned(item, scanner, clean) for key, item in value.items()}
-    if isinstance(value, msgspec.Struct):
-        return _cleaned_record(value, scanner)
-    return value
-
-
-def _cleaned_record(record: msgspec.Struct, scanner: Scanner) -> msgspec.Struct:
-    clean = scanner.name if isinstance(record, _NAMES) else scanner.text
-    changes = {}
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        if value and isinstance(value, str | bytes | tuple | list | dict | msgspec.Struct):
+    def record(self, record: T) -> T:
+        clean = self._scanner.name if isinstance(record, _NAMES) else self._scanner.text
+        changes = {}
+        for name in record.__struct_fields__:
+            value = getattr(record, name)
             is_source = isinstance(record, Crash) and name == "sources"
-            new = _cleaned(value, scanner, scanner.source if is_source else clean)
-            if not _same(new, value):
+            new = self._value(value, self._scanner.source if is_source else clean)
+            if new is not value:
                 changes[name] = new
-    return replace(record, **changes) if changes else record
+        return replace(record, **changes) if changes else record
 
+    def _value(self, value: Any, clean: Callable[[str], str], depth: int = 0) -> Any:
+        if isinstance(value, str):
+            new: Any = clean(value)
+        elif isinstance(value, bytes):
+            new = self._scanner.data(value)
+        elif isinstance(value, msgspec.Struct):
+            new = self.record(value)
+        elif isinstance(value, tuple | list | dict) and value:
+            if id(value) not in self._seen:
+                self._seen[id(value)] = value, self._items(value, clean, depth) if depth < MAX_DEPTH else HIDDEN
+            return self._seen[id(value)][1]
+        else:
+            return value
+        return value if new == value else new
 
-def _same(new: Any, old: Any) -> bool:
-    return new is old or (type(new) is type(old) and new == old)
+    def _items(self, value: Any, clean: Callable[[str], str], depth: int) -> Any:
+        if isinstance(value, dict):
+            pairs = [(self._scanner.name(key), self._value(item, clean, depth + 1)) for key, item in value.items()]
+            same = all(key == old and value[old] is item for (key, item), old in zip(pairs, value, strict=True))
+            return value if same else dict(pairs)
+        items = [self._value(item, clean, depth + 1) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)

@@ -37,9 +37,9 @@ _KNOWN = (
     r"(?:sk|rk|pk|whsec)_(?:live|test)?_?[A-Za-z0-9]{16,}",  # Stripe
     r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}",  # Slack
     r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|1//[\w-]{30,}",  # Google
-    r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",  # JSON Web Token
+    r"eyJ[\w-]{8,2000}\.[\w-]{8,}(?:\.[\w-]*)?",  # JSON Web Token
     r"npm_[A-Za-z0-9]{30,}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}",
-    r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+    r"SG\.[\w-]{16,80}\.[\w-]{16,}",  # SendGrid
     r"do[opr]_v1_[0-9a-f]{32,}|dapi[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
     r"(?:gsk|r8|nvapi|pplx|tskey|lin_api|sntrys|hvs|hvb|atlasv1)[_.-][\w.-]{20,}",
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,}",

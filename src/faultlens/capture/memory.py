@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from faultlens.environment import elf
+
 MAX_READ = 64 << 20
 ADDRESS_LIMIT = 1 << 63  # a file offset is signed; user space ends well below
 
@@ -47,7 +49,9 @@ class Segment(NamedTuple):
 
 
 class CoreMemory:
-    """Memory as a core file holds it; pages the kernel left out are read from the file they came from."""
+    """Memory as a core file holds it; pages the kernel left out are read from the program or library they came from.
+
+    A core may name any file as mapped: others than programs and libraries are never read."""
 
     def __init__(self, core: int, segments: Iterable[Segment]) -> None:
         self._core = core
@@ -104,11 +108,21 @@ class CoreMemory:
         if path not in self._files:
             try:
                 # A path out of a core may name a FIFO or a device; opening those must not block or act.
-                self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
             except (OSError, ValueError):
                 self._files[path] = None
-        file = self._files[path]
-        return b"" if file is None else read_file(file, offset, size)
+            else:
+                self._files[path] = file if _is_code(file) else None
+                if self._files[path] is None:
+                    os.close(file)
+        mapped = self._files[path]
+        return b"" if mapped is None else read_file(mapped, offset, size)
+
+
+def _is_code(file: int) -> bool:
+    """A program or library; a core is an ELF file too, of somebody's memory."""
+    header = read_file(file, 0, 18)
+    return header[:4] == b"\x7fELF" and int.from_bytes(header[16:18], "little") in (elf.ET_EXEC, elf.ET_DYN)
 
 
 def read_file(file: int, offset: int, size: int) -> bytes:

@@ -1,49 +1,108 @@
-"""The user's own source files that a crash points to, kept with it: a report must stand on its own."""
+"""The user's own source files that a crash points to: what is kept of them, so that a report stands on its own."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
+import io
+import os
 import stat
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from faultlens.capture.condensed import around, condensed
+from faultlens.capture.source_folders import SourceFolders
 from faultlens.clues.frames import is_own
 from faultlens.clues.last_words import python_exception
+from faultlens.clues.telling_lines import telling_lines
 from faultlens.crash import Crash, Frame, Thread
 
 MAX_FILES = 16
 MAX_BYTES = 200_000
 
 
-def with_sources(crash: Crash) -> Crash:
-    return replace(crash, sources=own_sources(crash))
+class Source(NamedTuple):
+    text: str
+    digest: str  # SHA-256 of the file
 
 
-def own_sources(crash: Crash) -> dict[str, str]:
-    """Path as the frames have it -> text. Files that changed since the program started are left out.
+def with_sources(crash: Crash, folders: SourceFolders | None = None) -> Crash:
+    """With the lines around frames and those that rules look at; with whole files where nothing is redacted.
+
+    `folders`: where those that a core names may be read; see SourceFolders."""
+    found = own_sources(crash, folders)
+    crash = replace(crash, gaps=(*crash.gaps, *_not_read(crash, found)))
+    whole = replace(
+        crash,
+        sources={path: source.text for path, source in found.items()},
+        source_digests={path: source.digest for path, source in found.items()},
+    )
+    if not crash.program.redacted:
+        return whole
+    near = {path: around(frame.line for frame in _frames(crash) if frame.file == path and frame.line) for path in found}
+    telling = telling_lines(whole)
+    kept = {path: condensed(text, near[path], telling[path]) for path, text in whole.sources.items()}
+    return replace(whole, sources=kept)
+
+
+def without_sources(crash: Crash) -> Crash:
+    """Without any line of the program; the digests still tell which files it was."""
+    return replace(crash, sources={}, children=tuple(map(without_sources, crash.children)))
+
+
+def own_sources(crash: Crash, folders: SourceFolders | None = None) -> dict[str, Source]:
+    """By the path as the frames have it. Files that changed since the program started are left out.
 
     Modules of the user's own that these files import come along: what frees a buffer is often not on the stack."""
     folder = Path(crash.program.directory or ".")
     on_stacks = [frame.file for frame in _frames(crash) if frame.file and is_own(frame)]
     waiting = list(dict.fromkeys(on_stacks or _scripts(crash)))
     roots = {(folder / path).parent for path in waiting}
-    found: dict[str, str] = {}
+    found: dict[str, Source] = {}
     while waiting and len(found) < MAX_FILES:
         path = waiting.pop(0)
-        text = own_source(crash, path) if path not in found else None
-        if text is not None:
-            found[path] = text
-            waiting += _imported(text, roots | {(folder / path).parent})
+        source = _source(crash, path, folders) if path not in found else None
+        if source is not None:
+            found[path] = source
+            waiting += _imported(source.text, roots | {(folder / path).parent})
     return found
 
 
-def own_source(crash: Crash, path: str) -> str | None:
+def own_source(crash: Crash, path: str, folders: SourceFolders | None = None) -> str | None:
     """The text of a file that has not changed since the program started."""
+    source = _source(crash, path, folders)
+    return source.text if source else None
+
+
+def _source(crash: Crash, path: str, folders: SourceFolders | None) -> Source | None:
     started = (crash.time or 0.0) - (crash.seconds or 0.0)
-    return _read(Path(crash.program.directory or ".") / path, started)
+    place = Path(crash.program.directory or ".") / path
+    try:
+        if place.stat().st_mtime > started:
+            return None
+        if crash.method == "core":
+            data = (folders or SourceFolders.of_core()).read(place, MAX_BYTES)
+        else:
+            data = _read(place)
+        return Source(decoded(data), hashlib.sha256(data).hexdigest()) if data is not None else None
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _not_read(crash: Crash, found: Iterable[str]) -> Iterator[str]:
+    """Why a report of a core has no lines of the program."""
+    if crash.method == "core" and not list(found):
+        folder = Path(crash.program.directory or ".")
+        named = (folder / frame.file for frame in _frames(crash) if frame.file and is_own(frame))
+        if missing := next((path for path in named if os.path.isfile(path)), None):
+            yield (
+                f"{missing} was not read: a core may name any file, so only those below the current folder are; "
+                "--source-root names another"
+            )
 
 
 def _imported(text: str, roots: Iterable[Path]) -> list[str]:
@@ -73,18 +132,16 @@ def _frames(crash: Crash) -> Iterable[Frame]:
     threads: list[Thread | None] = [crash.launching_thread, crash.crashed_thread, *crash.threads]
     for thread in threads:
         yield from (frame for frame in (thread.frames if thread else ()) if frame.kind == "python")
-    for kernel in crash.kernels:
-        yield from (frame for frame in (kernel.written, kernel.layer_made) if frame)
     if exception := python_exception(crash):
         yield from exception.frames
 
 
-def _read(path: Path, started: float) -> str | None:
-    try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_BYTES or state.st_mtime > started:
-            return None
-        with tokenize.open(path) as file:
-            return file.read()
-    except (OSError, SyntaxError, ValueError):
-        return None
+def _read(path: Path) -> bytes | None:
+    state = path.stat()
+    return path.read_bytes() if stat.S_ISREG(state.st_mode) and state.st_size <= MAX_BYTES else None
+
+
+def decoded(data: bytes) -> str:
+    """As Python reads it; raises SyntaxError or ValueError."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return io.TextIOWrapper(io.BytesIO(data), encoding).read()

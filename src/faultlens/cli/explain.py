@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
+from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
+    from faultlens.capture.source_folders import SourceFolders
     from faultlens.crash import Crash
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
+
+NOBODY = 65534  # systemd's store has cores of everybody: only what all may read is shown
 
 DESCRIPTION = """\
 Explain a core file, plain or packed (.gz, .zst, .lz4). `coredumpctl` takes the latest one that
@@ -23,7 +27,17 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser("explain", help="explain a core file", description=DESCRIPTION)
     parser.add_argument("core", metavar="CORE", help="the core file, or coredumpctl[:MATCH]")
     parser.add_argument("executable", nargs="?", metavar="EXE", type=Path, help="the program that dumped it")
+    parser.add_argument(
+        "--source-root",
+        metavar="FOLDER",
+        type=Path,
+        action="append",
+        default=[],
+        help="where the sources of the program may be read, beside the current folder; may be given again",
+    )
+    parser.add_argument("--no-sources", action="store_true", help="leave every line of the program out of the report")
     parser.add_argument("--no-contents", action="store_true", help="leave the values of tensors out of the report")
+    parser.add_argument("--unredacted", action="store_true", help="keep what may be secret, and whole source files")
     parser.add_argument("--no-save", action="store_true", help="do not keep the report")
     output.add_arguments(parser)
     parser.set_defaults(handler=explain)
@@ -31,11 +45,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def explain(arguments: argparse.Namespace) -> int:
     from faultlens.capture.live import with_remembered
-    from faultlens.capture.sources import with_sources
+    from faultlens.capture.sources import with_sources, without_sources
     from faultlens.reporting import make_report
 
-    crash = _read(arguments.core, arguments.executable, not arguments.no_contents)
-    report = make_report(with_sources(with_remembered(crash)))
+    folders = _source_folders(arguments)
+    crash = _read(arguments)
+    crash = with_sources(with_remembered(crash, folders), folders)
+    report = make_report(without_sources(crash) if arguments.no_sources else crash)
     stored = None if arguments.no_save else output.save(report)
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
@@ -43,11 +59,27 @@ def explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(core: str, executable: Path | None, contents: bool) -> Crash:
+def _source_folders(arguments: argparse.Namespace) -> SourceFolders:
+    from faultlens.capture.coredumpctl import is_coredumpctl
+    from faultlens.capture.source_folders import SourceFolders
+
+    for folder in arguments.source_root:
+        if not folder.is_dir():
+            raise FaultlensError(f"{folder} is not a folder.", "Name the one that the program's sources are in.")
+    core = Path(arguments.core)
+    of_somebody = core.exists() and not is_coredumpctl(arguments.core)
+    return SourceFolders.of_core(core.stat().st_uid if of_somebody else NOBODY, arguments.source_root)
+
+
+def _read(arguments: argparse.Namespace) -> Crash:
     from faultlens.capture.coredumpctl import fetched_core, is_coredumpctl
     from faultlens.capture.corefile import read_core
 
-    if not is_coredumpctl(core):
-        return read_core(Path(core), executable, contents=contents)
-    with fetched_core(core) as path:
-        return read_core(path, executable, contents=contents)
+    def read(path: Path) -> Crash:
+        redact, contents = not arguments.unredacted, not arguments.no_contents
+        return read_core(path, arguments.executable, redact=redact, contents=contents)
+
+    if not is_coredumpctl(arguments.core):
+        return read(Path(arguments.core))
+    with fetched_core(arguments.core) as path:
+        return read(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
 PIPE_WIDTH = 80
+SECRET = 0o600  # the mode of new files that quote a program's memory, output or data
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -51,15 +53,15 @@ def write_files(report: Report, arguments: Namespace) -> None:
     if arguments.html:
         from faultlens.report import html
 
-        write_bytes(html.page(report).encode(), arguments.html)
+        write_bytes(html.page(report).encode(), arguments.html, SECRET)
     if arguments.markdown:
         from faultlens.report import markdown
 
-        write_bytes(markdown.document(report).encode(), arguments.markdown)
+        write_bytes(markdown.document(report).encode(), arguments.markdown, SECRET)
     if arguments.sarif:
         from faultlens.report import sarif
 
-        write_bytes(sarif.document(report), arguments.sarif)
+        write_bytes(sarif.document(report), arguments.sarif, SECRET)
 
 
 def _targets(arguments: Namespace) -> list[str | None]:
@@ -143,17 +145,17 @@ def write_json(report: Report, target: str) -> None:
     """Write the report to a file, in one step, or to standard output."""
     from faultlens import reportfile
 
-    write_bytes(reportfile.to_json(report) + b"\n", target)
+    write_bytes(reportfile.to_json(report) + b"\n", target, SECRET)
 
 
-def write_record(record: Record, target: str) -> None:
+def write_record(record: Record, target: str, mode: int = 0o666) -> None:
     """What a command found, as JSON."""
     import msgspec
 
     from faultlens.reportfile import printable
 
     data = msgspec.json.encode(printable(msgspec.to_builtins(record)))
-    write_bytes(msgspec.json.format(data, indent=1) + b"\n", target)
+    write_bytes(msgspec.json.format(data, indent=1) + b"\n", target, mode)
 
 
 def present(record: Record, arguments: Namespace, render: Callable[..., None]) -> None:
@@ -164,7 +166,8 @@ def present(record: Record, arguments: Namespace, render: Callable[..., None]) -
         render(record, console=console(sys.stdout), verbose=arguments.verbose)
 
 
-def write_bytes(data: bytes, target: str) -> None:
+def write_bytes(data: bytes, target: str, mode: int = 0o666) -> None:
+    """`mode` is that of a new file, less the umask; one that is there keeps its own."""
     from faultlens.durable import replace_file
 
     path = Path(target)
@@ -176,7 +179,10 @@ def write_bytes(data: bytes, target: str) -> None:
         elif path.exists() and not path.is_file():  # a pipe, /dev/null
             path.write_bytes(data)
         else:
-            replace_file(path, data)
+            there = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+            replace_file(path, data, mode)
+            if there is not None:
+                path.chmod(there & 0o777)
     except BrokenPipeError:
         raise
     except OSError as error:

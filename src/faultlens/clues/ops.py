@@ -251,21 +251,24 @@ def _is_module(frame: Frame) -> bool:
 
 def _called_on_op_libraries(text: str) -> Iterator[str]:
     tree = traced.parse(text)
-    if tree is None:
-        return
-    libraries = {
-        target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and "load_op_library" in ast.dump(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    for node in declarations(tree) if tree else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.func.attr
+
+
+def declarations(tree: ast.AST) -> Iterator[ast.stmt | ast.expr]:
+    """Where libraries of ops are loaded, and the calls of their functions."""
+    loads = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and "load_op_library" in ast.dump(node.value)
+    ]
+    yield from loads
+    libraries = {target.id for node in loads for target in node.targets if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             direct = isinstance(owner, ast.Call) and "load_op_library" in ast.dump(owner.func)
             if direct or (isinstance(owner, ast.Name) and owner.id in libraries):
-                yield node.func.attr
+                yield node
 
 
 def native_place(frame: Frame) -> str:

@@ -36,6 +36,11 @@ _C_TYPES = (
     | {"c_long", "c_ulong", "c_size_t", "c_ssize_t", "c_int64", "c_uint64", "c_float", "c_double", "c_bool"}
 )
 
+_TELLING = (
+    _OPENS_LIBRARY | _STARTS_THREADS | _HANDS_TO_THREADS | _STRIDED | _ADDRESSED | _BORROWED | _MAPS_FILES | _CALLBACKS
+    | _NARROW | {"Py_DecRef", "Py_IncRef"}
+)  # fmt: skip
+
 
 class Use(NamedTuple):
     """One place in the user's sources."""
@@ -162,6 +167,31 @@ def _merged(files: tuple[tuple[str, str], ...]) -> Sources:
         frozenset().union(*(part.imports for part in parts)),
         frozenset().union(*(part.thread_targets for part in parts)),
     )
+
+
+def of_text(text: str) -> Sources:
+    return _read("", text)
+
+
+def is_telling(use: Use) -> bool:
+    """Whether a rule may look at the call; see the properties of Sources."""
+    return (
+        use.foreign or use.name in _TELLING or bool(_RELEASES.search(use.name)) or "num_parallel_calls" in use.keywords
+    )
+
+
+def declarations(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements by which calls are told to be foreign, typed, or on another thread."""
+    libraries, _ = _foreign_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            value, targets = node.value, node.targets
+            function = isinstance(value, ast.Attribute) and (_last(value.value) in libraries or _opens(value.value))
+            declared = any(isinstance(each, ast.Attribute) and each.attr in ("restype", "argtypes") for each in targets)
+            if function or declared or _opens(value):
+                yield node
+        elif isinstance(node, ast.ClassDef) and any(_last(base) == "Thread" for base in node.bases):
+            yield node
 
 
 def _read(file: str, text: str) -> Sources:

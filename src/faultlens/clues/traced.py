@@ -78,18 +78,29 @@ def traced_functions(text: str) -> Iterator[Traced]:
                     wrapped.setdefault(node.name, ([], _asks_for_xla(decorator)))
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_tracer(node.value):
             for argument in node.value.args[:1]:
-                name = (
-                    argument.id
-                    if isinstance(argument, ast.Name)
-                    else argument.attr
-                    if isinstance(argument, ast.Attribute)
-                    else "lambda"
-                )
                 variables = [target.id for target in node.targets if isinstance(target, ast.Name)]
-                wrapped.setdefault(name, ([], _asks_for_xla(node.value)))[0].extend(variables)
+                wrapped.setdefault(_name(argument), ([], _asks_for_xla(node.value)))[0].extend(variables)
     for name, (variables, xla) in wrapped.items():
         body = functions.get(name)
-        yield Traced(name, tuple(variables), tuple(_library_calls(body)) if body else (), xla)
+        yield Traced(name, tuple(variables), tuple(name for _, name in _library_calls(body)) if body else (), xla)
+
+
+def declarations(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    """Functions that are traced with the calls in them, and configuration calls."""
+    wrapped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_tracer(node.value):
+            yield node
+            wrapped |= {_name(argument) for argument in node.value.args[:1]}
+        elif isinstance(node, ast.Call) and _CONFIG.search(_dotted(node.func)):
+            yield node
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            traced = [each for each in node.decorator_list if _is_tracer(each)]
+            yield from traced
+            if traced or node.name in wrapped:
+                yield node
+                yield from (call for call, _ in _library_calls(node))
 
 
 def parse(text: str) -> ast.Module | None:
@@ -113,7 +124,13 @@ def _asks_for_xla(node: ast.expr) -> bool:
     )
 
 
-def _library_calls(body: ast.AST) -> Iterator[str]:
+def _name(function: ast.expr) -> str:
+    if isinstance(function, ast.Name):
+        return function.id
+    return function.attr if isinstance(function, ast.Attribute) else "lambda"
+
+
+def _library_calls(body: ast.AST) -> Iterator[tuple[ast.Call, str]]:
     """Dotted calls on a module ("tf.image.rot90"), without the module: "image.rot90"."""
     for node in ast.walk(body):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -121,7 +138,7 @@ def _library_calls(body: ast.AST) -> Iterator[str]:
             if module in ("tf", "tensorflow", "keras", "tnp", "np", "K") and not name.startswith(
                 ("function", "constant")
             ):
-                yield name.removeprefix("raw_ops.")
+                yield node, name.removeprefix("raw_ops.")
 
 
 def _configuration_calls(text: str) -> Iterator[str]:

@@ -43,7 +43,12 @@ def crash_to_reproduce(report: Report) -> Crash:
     if crash is report.crash:
         return crash
     program = replace(program, python=crash.program.python or program.python)
-    return replace(crash, program=program, sources={**crash.sources, **report.crash.sources})
+    return replace(
+        crash,
+        program=program,
+        sources={**crash.sources, **report.crash.sources},
+        source_digests={**crash.source_digests, **report.crash.source_digests},
+    )
 
 
 def wanted_death(crash: Crash) -> Signature:

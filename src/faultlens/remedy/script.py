@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from faultlens.capture.sources import decoded
 from faultlens.clues.frames import is_own
 from faultlens.clues.owners import custom_libraries
 from faultlens.crash import Crash
-from faultlens.redaction import HIDDEN
+from faultlens.redaction import HIDDEN, taking_value
 from faultlens.remedy.reduce_script import Sources
 from faultlens.remedy.trial import SCRIPT
 
@@ -20,7 +24,6 @@ MAX_DATA = 64 << 20  # bytes of data files that are copied
 SLOW_MODULES = ("numpy", "tensorflow", "keras")
 _LOADERS = ("load_op_library", "CDLL", "PyDLL", "LoadLibrary", "load_library")
 _PYTHON = re.compile(r"python|pypy")
-_OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
 class NoScriptError(Exception):
@@ -38,6 +41,7 @@ class UserScript(NamedTuple):
 def user_script(crash: Crash, with_data: bool = True) -> UserScript:
     """`with_data`: files of this machine that it names come along; not those that somebody else wants to see."""
     folder = Path(crash.program.directory or "/nonexistent")
+    crash = with_whole_sources(crash, folder)
     path, arguments = _command(crash)
     text = _recorded(crash, folder, path)
     if text is None:
@@ -61,6 +65,29 @@ def user_script(crash: Crash, with_data: bool = True) -> UserScript:
         data=dict(_data_files(sources, (folder, home))) if with_data else {},
         lost=tuple(lost),
         differs=tuple(differs),
+    )
+
+
+def with_whole_sources(crash: Crash, folder: Path) -> Crash:
+    """Reports keep parts of the sources: the rest is read where it lies, if it is still what crashed."""
+    whole = {}
+    for path, digest in crash.source_digests.items():
+        recorded = crash.sources.get(path, "")
+        if hashlib.sha256(recorded.encode()).hexdigest() != digest:
+            whole[path] = _unchanged(folder / path, digest)
+    return replace(crash, sources={**crash.sources, **whole})
+
+
+def _unchanged(path: Path, digest: str) -> str:
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() == digest:
+            return decoded(data)
+    except (OSError, SyntaxError, ValueError):
+        pass  # it is gone, or another
+    raise NoScriptError(
+        f"{path} is not what it was when the program died, and the report keeps only some of its lines: "
+        "put it back as it was, or run the program again."
     )
 
 
@@ -95,13 +122,14 @@ def _command(crash: Crash) -> tuple[str, tuple[str, ...]]:
         words.pop(0)
         while words and words[0].startswith("-"):
             option = words.pop(0)
-            if option == "-c":  # the text itself is not kept; what it imported and ran may be
+            letter, joined = taking_value(option) if not option.startswith("--") else ("", "")
+            if letter == "c":  # the text itself is not kept; what it imported and ran may be
                 if outermost := _outermost(crash):
                     return outermost, ()
                 raise NoScriptError("The program was given on the command line (-c), which reports do not keep.")
-            if option == "-m" and words:
-                return _module(crash, words[0]), tuple(words[1:])
-            if option in _OPTIONS_WITH_VALUE and words:
+            if letter == "m" and (joined or words):
+                return _module(crash, joined or words.pop(0)), tuple(words)
+            if not joined and words and (letter or option == "--check-hash-based-pycs"):
                 words.pop(0)
         if words:
             return words[0], tuple(words[1:])

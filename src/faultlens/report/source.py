@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from faultlens.capture.condensed import LINES_AFTER, LINES_BEFORE
 from faultlens.crash import Crash, Frame
 
-LINES_BEFORE = 3
-LINES_AFTER = 1
 _TAB = " " * 4
 
 

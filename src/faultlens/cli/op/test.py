@@ -91,7 +91,7 @@ def handle(arguments: argparse.Namespace) -> int:
     with output.Status() as status:
         found = torture(subject, target_of(arguments.python), wishes, status.tell)
     if arguments.json:
-        output.write_record(found, arguments.json)
+        output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
         op_findings.render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
     if found.errors or found.warnings:
