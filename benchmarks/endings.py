@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ def ending(
     under: bool = False,
     seconds: float = 30,
     environment: Mapping[str, str] | None = None,
+    meanwhile: Callable[[subprocess.Popen[bytes], Path], None] | None = None,
 ) -> Ending:
     """Runs it in a session of its own, so that nothing it does reaches others, and nothing of it is missed."""
     process = subprocess.Popen(
@@ -48,6 +49,8 @@ def ending(
         start_new_session=True,
         preexec_fn=_no_core,
     )
+    if meanwhile:
+        meanwhile(process, folder)
     try:
         output, errors = process.communicate(timeout=seconds)
         status = process.returncode

@@ -1,0 +1,12 @@
+;; SBCL's collector protects pages and takes SIGSEGV; a bad address and deep recursion are conditions.
+(defun deep (n) (+ 1 (deep (+ n 1))))
+(let ((kept (make-array 1000)))
+  (dotimes (i 200000) (setf (aref kept (mod i 1000)) (make-array 100 :initial-element i)))
+  (gc :full t)
+  (format t "collected ~a~%" (aref (aref kept 5) 0)))
+(handler-case (sb-sys:sap-ref-32 (sb-sys:int-sap 8) 0)
+  (sb-sys:memory-fault-error () (format t "memory fault caught~%")))
+(handler-case (deep 0)
+  (sb-kernel::control-stack-exhausted () (format t "deep recursion caught~%")))
+(finish-output)
+(sb-ext:exit :code 6 :abort t)
