@@ -27,6 +27,7 @@ class VerifiedGeneration(Record, frozen=True, omit_defaults=False):
     unknown: str = ""
     loaded: bool | None = None  # by Keras or TensorFlow; None: not tried, or it could not be tried
     load_problem: str = ""
+    code: tuple[str, ...] = ()  # that it brings along, which runs when it is loaded or called
     notes: tuple[str, ...] = ()  # worth knowing, and no damage
     details: tuple[str, ...] = ()  # what was looked at
 
@@ -44,6 +45,7 @@ class Verification(Record, frozen=True, omit_defaults=False):
     saves: tuple[VerifiedSave, ...]
     problems: tuple[str, ...] = ()  # paths that could not be looked at, each in one sentence
     python: str | None = None  # the Python that read values, and loaded
+    not_held: tuple[str, ...] = ()  # what the sandbox could not keep a save that was loaded from doing
     schema: int = SCHEMA_VERSION
 
     @property

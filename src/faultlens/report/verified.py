@@ -11,6 +11,7 @@ from rich.text import Text
 
 from faultlens.report.page import ALARM, GAP, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.report.quantities import count, moment, size
+from faultlens.sandbox import confinement
 from faultlens.verified import Verification, VerifiedGeneration, VerifiedSave
 
 _GOOD, _BAD, _OPEN, _NOTE, _NONE = ("✓", "green"), ("✗", ALARM), ("!", WARNING), ("·", QUIET), (" ", "")
@@ -53,6 +54,7 @@ def _below(found: VerifiedGeneration, console: Console, verbose: bool) -> None:
     hidden = len(found.damages[1:]) - len(shown)
     rows = [words(f"and {damage}", ALARM) for damage in shown]
     rows += [words(f"and {count(hidden, 'more damage')} (-v)", ALARM)] if hidden else []
+    rows += [words(f"code: {each}", WARNING) for each in found.code]
     rows += [words(f"note: {note}", WARNING) for note in found.notes]
     rows += [words(detail, QUIET, PATH_LIMIT) for detail in (found.path, *found.details) if verbose]
     for row in rows:
@@ -83,7 +85,7 @@ def _label(found: VerifiedGeneration, save: VerifiedSave) -> str:
 def _mark(found: VerifiedGeneration) -> tuple[str, str]:
     if found.whole is False or found.loaded is False:
         return _BAD
-    return _OPEN if found.whole is None or found.load_problem else _GOOD
+    return _OPEN if found.whole is None or found.load_problem or found.code else _GOOD
 
 
 def _state(found: VerifiedGeneration, tell_taken: bool) -> Text:
@@ -126,6 +128,19 @@ def _closing(found: Verification, verbose: bool) -> Iterator[Text]:
         proved = all(each.compared != "structure" for each in generations)
         whole = f"All {len(generations)} saves are whole." if many else "It is whole."
         yield words(whole if proved else "No damage was found.", "green")
+    carrying = sum(bool(each.code) for each in generations)
+    if carrying:
+        which = (
+            f"{carrying} of {len(generations)} saves {'carries' if carrying == 1 else 'carry'}"
+            if many
+            else "It carries"
+        )
+        advice = (
+            "load it only if you trust who wrote it" if carrying == 1 else "load them only if you trust their authors"
+        )
+        yield words(f"{which} code that runs when it is loaded or called: {advice}.", WARNING)
+    if less := confinement.in_words(found.not_held):
+        yield words(less, WARNING)
     yield from _lost(found)
     if not verbose:
         yield words("`-v` tells what was looked at.", QUIET)

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from faultlens.saved import code
 from faultlens.saved.keras_config import new_in_3
 from faultlens.saved.record import Damage, Saved
 from faultlens.saved.regular import opened, size_of
@@ -44,6 +45,7 @@ def read(path: Path) -> Saved:
         writers=(("Keras", version[:40]),) if version else (),
         new_in_keras_3=new_in_3(config),
         damages=(Damage(path, what),) if what else (),
+        code=code.in_config(config) if config else (),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from faultlens.saved import hdf5
+from faultlens.saved import code, hdf5, pickled
 from faultlens.saved.keras_config import new_in_3
 from faultlens.saved.record import Damage, Saved
 from faultlens.saved.regular import opened, size_of
@@ -43,6 +43,8 @@ def read(path: Path, deep: bool) -> Saved:
 
 def _read(path: Path, archive: zipfile.ZipFile, size: int, deep: bool) -> Saved:
     members = {member.filename: member for member in archive.infolist()}
+    if CONFIG not in members and (member := pickled.member_of(archive)) is not None:
+        return pickled.read_archive(path, archive, member, size)
     weights = next((name for name in WEIGHTS if name in members), None)
     total = sum(member.file_size for member in members.values())
     believable = total <= max(size, QUICK) * MAX_RATIO
@@ -68,6 +70,7 @@ def _read(path: Path, archive: zipfile.ZipFile, size: int, deep: bool) -> Saved:
         writers=tuple(_writers(metadata)),
         new_in_keras_3=new_in_3(json.dumps(config)),
         damages=tuple(damages),
+        code=code.in_config(json.dumps(config)),
         notes=() if believable else (f"it says that it holds {total} bytes, too many to be a model: not unpacked",),
         checked=checked,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens.saved import checkpoint, hdf5, keras_archive, saved_model, tflite
+from faultlens.saved import checkpoint, hdf5, keras_archive, pickled, saved_model, tflite
 from faultlens.saved.record import Saved
 from faultlens.saved.regular import opened
 
@@ -27,6 +27,8 @@ def read(path: Path, deep: bool = False) -> Saved | None:
             return hdf5.read(path)
         if name.endswith(_LITE) or begin[4:] == tflite.IDENTIFIER:
             return tflite.read(path)
+        if pickled.is_pickle(begin, name):
+            return pickled.read(path)
     prefix = checkpoint.prefix_of(path)
     return checkpoint.read(path, prefix, deep) if prefix is not None else None
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["SavedModel", "Keras archive", "HDF5 file", "checkpoint", "TensorFlow Lite model"]
+Kind = Literal[
+    "SavedModel", "Keras archive", "HDF5 file", "checkpoint", "TensorFlow Lite model", "pickle", "PyTorch file"
+]
 
 _VERBS = ("is ", "ends ", "has ", "begins ")
 
@@ -39,4 +41,5 @@ class Saved:
     damages: tuple[Damage, ...] = ()
     lacks: tuple[Path, ...] = ()  # files that loading does not need, but what is loaded may
     notes: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()  # that it brings along, each in one sentence
     checked: bool = False  # every checksum that it carries was compared

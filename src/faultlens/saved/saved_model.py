@@ -7,23 +7,25 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from faultlens.saved import checkpoint
+from faultlens.saved import checkpoint, code
 from faultlens.saved.protobuf import WireError, fields, text
 from faultlens.saved.record import Damage, Saved
-from faultlens.saved.regular import size_of, whole
+from faultlens.saved.regular import opened, size_of, whole
 
 GRAPH, GRAPH_AS_TEXT = "saved_model.pb", "saved_model.pbtxt"
 # Field numbers, message by message.
 META_GRAPHS = 2  # SavedModel
 META_INFO, GRAPH_DEF, ASSETS, OBJECT_GRAPH = 1, 2, 6, 7  # MetaGraphDef
 TENSORFLOW_VERSION = 5  # MetaInfoDef
-VERSIONS, MIN_CONSUMER = 4, 2  # GraphDef, VersionDef
+NODE, LIBRARY, VERSIONS, MIN_CONSUMER = 1, 2, 4, 2  # GraphDef, VersionDef
+FUNCTION, NODE_OF_FUNCTION, OP = 1, 3, 2  # FunctionDefLibrary, FunctionDef, NodeDef
 ASSET_NAME = 2  # AssetFileDef
 NODES, CHILDREN, ASSET, VARIABLE = 1, 1, 5, 7  # SavedObjectGraph, SavedObject
 CHILD, CHILD_NAME = 1, 2  # ObjectReference
 TABLE_FILE = "_filename"  # what a table calls the asset that it is filled from when the model is loaded
 MAX_GRAPHS = 4
 MAX_NAME = 4096
+MAX_ASSETS = 1000
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Content:
     version: str | None = None  # of the TensorFlow that wrote it
     min_consumer: int = 0  # the oldest GraphDef version that may read it
     has_variables: bool = False
+    ops: frozenset[str] = frozenset()  # that its graph and its functions call
     assets: frozenset[str] = frozenset()  # names of files in the folder `assets`
     needed_assets: frozenset[str] = frozenset()  # those that are read when the model is loaded
 
@@ -65,6 +68,7 @@ def read(path: Path, deep: bool) -> Saved:
         damages=tuple(damages),
         lacks=tuple(path / "assets" / name for name in missing if name not in content.needed_assets),
         notes=tuple(_notes(path)),
+        code=tuple(_code(path, content)),
     )
     return _with(saved, checkpoint.read(path, variables, deep)) if variables is not None else saved
 
@@ -94,6 +98,7 @@ def _graph(path: Path) -> Content:
                 version = next((text(each, 40) for each in _messages(value, TENSORFLOW_VERSION)), content.version)
                 content = replace(content, version=version)
             elif number == GRAPH_DEF:
+                content = replace(content, ops=content.ops | _ops(value))
                 for versions in _messages(value, VERSIONS):
                     numbers = [each for field, each in fields(versions) if field == MIN_CONSUMER]
                     oldest = max([content.min_consumer, *(each for each in numbers if isinstance(each, int))])
@@ -106,6 +111,13 @@ def _graph(path: Path) -> Content:
     if not graphs:
         raise WireError("it holds no graph")
     return content
+
+
+def _ops(graph: memoryview) -> frozenset[str]:
+    nodes = [_messages(graph, NODE)]
+    for library in _messages(graph, LIBRARY):
+        nodes += [_messages(function, NODE_OF_FUNCTION) for function in _messages(library, FUNCTION)]
+    return frozenset(text(op, 80) for some in nodes for node in some for op in _messages(node, OP))
 
 
 def _with_objects(content: Content, objects: list[memoryview], asset_names: list[str]) -> Content:
@@ -138,6 +150,22 @@ def _messages(message: memoryview, wanted: int) -> Iterator[memoryview]:
     for number, value in fields(message):
         if number == wanted and isinstance(value, memoryview):
             yield value
+
+
+def _code(path: Path, content: Content) -> Iterator[str]:
+    yield from code.in_ops(set(content.ops))
+    metadata = path / "keras_metadata.pb"
+    if (size_of(metadata) or 0) and b'"function_type": "lambda"' in bytes(whole(metadata)):
+        yield code.MARSHALLED.format("Lambda")
+    for folder in ("assets", "assets.extra"):
+        for file in islice(sorted((path / folder).rglob("*")), MAX_ASSETS):
+            if size_of(file) and _begins_with(file, b"\x7fELF"):
+                yield f"its asset {file.name} is a native library"
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    with opened(path) as file:
+        return file.read(len(magic)) == magic
 
 
 def _notes(path: Path) -> Iterator[str]:

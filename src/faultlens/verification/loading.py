@@ -6,7 +6,6 @@ import re
 
 from msgspec.structs import replace
 
-from faultlens.remedy import confinement
 from faultlens.report.quantities import count
 from faultlens.safe_text import one_line
 from faultlens.verification.confined import Limits, ask
@@ -19,11 +18,14 @@ _NEEDS_CODE = re.compile(
     r"Could not locate (?:class|function)|Unknown (?:layer|class|object|loss|metric|optimizer)|custom_objects"
     r"|register_keras_serializable|Could not deserialize|is not registered|Lambda|unsafe deserialization|safe_mode"
 )
+NOT_LOADED = ("pickle", "PyTorch file")
 _OUR_TROUBLE = ("ModuleNotFoundError", "ImportError", "MemoryError", "ResourceExhaustedError")
 
 
 def loaded(verified: VerifiedGeneration, limits: Limits, python: str) -> VerifiedGeneration:
     """With how that went. Where it could not be tried, nothing is said about the save."""
+    if verified.format in NOT_LOADED:
+        return replace(verified, load_problem="faultlens loads models of Keras and TensorFlow only")
     kind = "HDF5 file" if verified.format == "weights file" else verified.format
     answer = ask(python, {"do": "load", "kind": kind, "path": verified.path}, limits, may_stand=True)
     told = answer.told
@@ -41,6 +43,4 @@ def loaded(verified: VerifiedGeneration, limits: Limits, python: str) -> Verifie
         untried = told.raised in _OUR_TROUBLE or _NEEDS_CODE.search(problem) is not None
         return replace(verified, loaded=None if untried else False, load_problem=problem)
     detail = f"loaded, {count(told.variables, 'variable')}" if told.variables else "loaded"
-    if not confinement.strength():
-        detail += ", by a process that could write anywhere: this kernel has no Landlock"
     return replace(verified, loaded=True, details=(*verified.details, detail))

@@ -66,6 +66,7 @@ def read(generation: Generation, replaced: Manifest | None = None) -> Reading | 
         size=manifest.size if manifest is not None and not differing else saved.size if saved is not None else 0,
         compared="manifest" if manifest is not None else "checksums" if saved and saved.checked else "structure",
         damages=tuple(dict.fromkeys(one_line(damage.said(path)) for damage in damages[:MAX_DAMAGES])),
+        code=tuple(map(one_line, saved.code)) if saved is not None else (),
         notes=tuple(_notes(saved)) if saved is not None else (),
         details=tuple(_details(saved, manifest)),
     )

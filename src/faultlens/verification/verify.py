@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from faultlens.capture.isolated import IsolatedError, run_isolated
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
+from faultlens.sandbox.confinement import available
 from faultlens.saved.generations import Generation
 from faultlens.saved.manifest import Manifest
 from faultlens.sizes import GIB
@@ -60,7 +61,8 @@ def verify(paths: Sequence[str], wishes: Wishes, tell: Callable[[str], None]) ->
                 problems.append(f"{one_line(path, 200)} is in no format that faultlens knows. {ADVICE}")
             else:
                 saves[place.target] = save
-    return Verification(saves=tuple(saves.values()), problems=tuple(problems), python=wishes.python)
+    not_held = available().not_held() if wishes.load else ()
+    return Verification(saves=tuple(saves.values()), problems=tuple(problems), python=wishes.python, not_held=not_held)
 
 
 # --------------------------------------------------------------------------------------------- finding
