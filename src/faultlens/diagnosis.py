@@ -57,3 +57,4 @@ class Reproducer(Record, frozen=True):
     runs: int = 0
     same: int = 0  # of those runs, how many died the same way
     signature: str = ""  # what "the same way" means: "SIGABRT in tensorflow::BlockLSTMOp::Compute"
+    not_held: tuple[str, ...] = ()  # what the sandbox could not have kept it from doing

@@ -55,6 +55,7 @@ class OpReport(Record, frozen=True, omit_defaults=False):
     findings: tuple[OpFinding, ...] = ()
     done: tuple[str, ...] = ()  # what was looked at, each in one line: "1,204 inputs tried in 31 s"
     skipped: tuple[str, ...] = ()  # what could not be, and why
+    not_held: tuple[str, ...] = ()  # what the sandbox could not have kept the op from doing
     tried: int = 0  # inputs
     seconds: float = 0.0
     schema: int = SCHEMA_VERSION

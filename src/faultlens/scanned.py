@@ -144,6 +144,7 @@ class Scan(Record, frozen=True, omit_defaults=False):
     engine: str = "local"
     resumed: int = 0  # pieces that an earlier run had finished
     problems: tuple[str, ...] = ()  # what could not be looked at, each in one sentence
+    not_held: tuple[str, ...] = ()  # what the sandbox could not have kept a decoder from doing
     schema: int = SCHEMA_VERSION
 
     @property

@@ -21,6 +21,7 @@ import pytest
 from faultlens.sandbox import confinement, guard
 
 ATTACKS = Path(__file__).with_name("sandbox_attacks.py")
+LESSER = Path(__file__).with_name("on_a_lesser_kernel.py")
 NOBODY = 65534
 # What is said not to be held, and the attacks that may succeed then.
 EXCUSED = {
@@ -158,3 +159,27 @@ def commands() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             yield path.read_bytes()
+
+
+LINE = "This kernel confines less than it should: what was run here could write to files elsewhere; "
+
+
+@pytest.mark.parametrize("without", [[], ["namespaces", "landlock"]], ids=["all", "less"])
+def test_what_is_not_held_is_said(tmp_path: Path, without: list[str]) -> None:
+    """On a kernel that has it all and on one that has not, in what is shown and in the JSON."""
+    if not without and confinement.available().not_held():
+        pytest.skip("this kernel confines less itself")
+    (tmp_path / "data").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    (tmp_path / "mine.py").write_text("def decode(data): pass\n")
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04N.")
+    commands = {
+        "verification": ["verify", "--load", "model.pkl"],
+        "scan": ["scan", "--using", "mine:decode", "data.csv"],
+    }
+    for name, words in commands.items():
+        command = [sys.executable, str(LESSER), json.dumps(without), *words, "--json", "found.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        found = json.loads((tmp_path / "found.json").read_text())
+        assert bool(found["not_held"]) == bool(without), (name, done)
+        assert (LINE in " ".join(done.stdout.split())) == bool(without), (name, done)

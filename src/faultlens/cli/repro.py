@@ -82,9 +82,9 @@ def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace,
     crash = crash_to_reproduce(report)
     wishes = Wishes(arguments.python, arguments.seconds, own=own, of_child=crash is not report.crash)
     may_run = _asking(arguments.yes or not own, screen)
+    if less := confinement.in_words(confinement.available().not_held()):
+        print(f"faultlens: {less}", file=sys.stderr)
     if not own:
-        if less := confinement.in_words(confinement.available().not_held()):
-            print(f"faultlens: {less}", file=sys.stderr)
         return reproduce_confined(crash, wishes, may_run, screen.tell)
     with in_use(path):
         return reproduce(crash, wishes, may_run, screen.tell)

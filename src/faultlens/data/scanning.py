@@ -20,6 +20,7 @@ from faultlens.data.judging.writers import writers, written
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
 from faultlens.file_names import to_text
+from faultlens.sandbox import confinement
 from faultlens.scanned import Checked, Flaw, Piece, Scan, Scanned
 
 ADVICE = "faultlens scan --help names the formats."
@@ -114,6 +115,7 @@ def scan(
         engine=engine.name,
         resumed=resumed,
         problems=problems,
+        not_held=confinement.available().not_held() if job.decoding is not None else (),
     )
 
 

@@ -10,13 +10,14 @@ from faultlens.clues.kernels import in_words, kernel_at_fault, user_op
 from faultlens.clues.owners import custom_libraries
 from faultlens.crash import Crash
 from faultlens.errors import FaultlensError
-from faultlens.remedy import confinement, op_definition, shrink_op
+from faultlens.remedy import op_definition, shrink_op
 from faultlens.remedy.op_call import Call, CannotCallError, call_of, forms_for, script_of
 from faultlens.remedy.signature import Signature, same_death, signature_of, still_the_same
 from faultlens.remedy.surroundings import limits_of
 from faultlens.remedy.task import PATIENCE_S, Found, Kept, NotReproducedError, Task
 from faultlens.remedy.trial import WarmTrials, default_bounds
 from faultlens.safe_text import one_line
+from faultlens.sandbox import confinement
 
 _CHANGES_FILES = re.compile(r"Write|Save|Merge|Delete|Checkpoint|Dump|Record")
 
@@ -25,7 +26,7 @@ def by_op(task: Task) -> list[Found]:
     kernel = kernel_at_fault(task.crash)
     if kernel is None:
         raise NotReproducedError("No op of TensorFlow was found at work.")
-    if confinement.strength() == 0 and _CHANGES_FILES.search(kernel.op):
+    if not confinement.available().holds_files and _CHANGES_FILES.search(kernel.op):
         task.may_run("call an op that writes files, where this kernel cannot confine it", in_words(kernel))
     trials = task.trials(("numpy", "tensorflow"))
     if "tensorflow" in trials.missing:

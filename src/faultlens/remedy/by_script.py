@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from faultlens.crash import Crash
-from faultlens.remedy import confinement, script
+from faultlens.remedy import script
 from faultlens.remedy.reduce_script import Sources, reduce
 from faultlens.remedy.signature import Signature, same_death, signature_of, still_the_same
 from faultlens.remedy.surroundings import Limits, limits_of
@@ -17,6 +17,7 @@ from faultlens.remedy.trial import SCRIPT, Bounds, Files, captured
 from faultlens.remedy.wrapping import wrapped
 from faultlens.report.headline import headline
 from faultlens.safe_text import one_line
+from faultlens.sandbox import confinement
 
 Run = Callable[[Sources], Crash]
 
@@ -29,8 +30,8 @@ def by_script(task: Task) -> list[Found]:
     text = "\n".join(user.sources.values())
     if user.differs and task.wishes.own:
         task.may_run("run the program of the report, which is not what is on the disk now", text)
-    if confinement.strength() < confinement.WITH_SIGNALS and _could_do_harm(text):
-        task.may_run("run changed versions of a program, where this kernel (before 6.12) cannot confine them", text)
+    if _could_do_harm(text):
+        task.may_run("run changed versions of a program, where this kernel cannot fully confine them", text)
     run, sources, first = _running(task, user)
     kept = Kept(task, sources, lambda candidate: still_the_same(first, signature_of(run(candidate))))
     reduce(sources, kept, kept.check_time)
@@ -38,8 +39,11 @@ def by_script(task: Task) -> list[Found]:
 
 
 def _could_do_harm(text: str) -> bool:
-    """Whether a kernel that confines less could let it do something that must not be."""
-    return confinement.strength() == 0 or bool(re.search(r"kill|signal|truncate|subprocess|system", text))
+    """Whether it could do something that must not be, where the kernel confines less."""
+    means = confinement.available()
+    if means.holds_files and means.holds_signals:
+        return False
+    return not means.landlock or bool(re.search(r"kill|signal|truncate|subprocess|system", text))
 
 
 def _running(task: Task, user: script.UserScript) -> tuple[Run, Sources, Signature]:
@@ -77,7 +81,8 @@ def _why_not(user: script.UserScript, last: Crash) -> str:
     name = one_line(Path(user.path).name, 80)
     ended = headline(last) if not last.gaps else last.gaps[0]
     lost = f" Not recorded: {', '.join(user.lost)}." if user.lost else ""
-    denied = " It may write to its own folder only." if "PermissionError" in (last.output.stderr or "") else ""
+    said = last.output.stderr or ""
+    denied = " It may write to its own folder only." if "PermissionError" in said or "Read-only" in said else ""
     return f"{name}, run again, ended otherwise: {ended}.{lost}{denied}"
 
 

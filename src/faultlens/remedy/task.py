@@ -11,6 +11,7 @@ from faultlens.diagnosis import Reproducer
 from faultlens.remedy.shrink_op import OutOfTimeError
 from faultlens.remedy.signature import Signature
 from faultlens.remedy.trial import SCRIPT, Bounds, Files, Surroundings, WarmTrials, default_bounds
+from faultlens.sandbox import confinement
 
 PATIENCE_S = 20.0  # on top of what the program took
 LONGEST_S = 300.0
@@ -48,6 +49,7 @@ class Found(NamedTuple):
             runs=self.runs,
             same=self.same,
             signature=str(self.signature),
+            not_held=confinement.available().not_held(),
         )
 
 

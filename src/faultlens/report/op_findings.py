@@ -11,6 +11,7 @@ from faultlens.op_findings import OpFinding, OpReport, Related, Span
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, unbroken, words, wrap
 from faultlens.report.quantities import count
 from faultlens.safe_text import ELLIPSIS, one_line
+from faultlens.sandbox import confinement
 
 _COLOURS = {"error": ALARM, "warning": WARNING, "note": QUIET}
 _RANKS = {"error": 0, "warning": 1, "note": 2}
@@ -106,6 +107,8 @@ def _closing(found: OpReport, hidden: int) -> Iterator[Text]:
         yield words(line, QUIET)
     for line in found.skipped:
         yield words(f"not looked at: {line}", WARNING)
+    if less := confinement.in_words(found.not_held):
+        yield words(less, WARNING)
     parts = [count(found.errors, "error"), count(found.warnings, "warning")] if found.errors or found.warnings else []
     ops = f" of {', '.join(found.ops)}" if found.ops else ""
     told = f"{' and '.join(parts)} in {found.subject}{ops}" if parts else f"Nothing wrong found in {found.subject}{ops}"

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.report.quantities import count, duration, size
+from faultlens.sandbox import confinement
 from faultlens.scanned import Flaw, Place, Scan, Severity
 
 _MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", ALARM), "warning": ("!", WARNING), "note": ("·", QUIET)}
@@ -82,6 +83,8 @@ def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
     yield words(line, QUIET)
     if found.files_passed_over:
         yield words(f"{count(found.files_passed_over, 'file')} in no format that is known were passed over.", QUIET)
+    if less := confinement.in_words(found.not_held):
+        yield words(less, WARNING)
     if found.unseen:
         yield words(f"{count(found.unseen, 'file')} could not be looked at in full (-v says why).", WARNING)
     bad = len({flaw.place.path for flaw in found.flaws if flaw.severity != "note"})

@@ -25,6 +25,7 @@ from faultlens.oplab.torture.suspects import Suspect
 from faultlens.oplab.torture.tested import OpUnderTest
 from faultlens.oplab.torture.verdicts import finding_of, severity_of
 from faultlens.report.quantities import count
+from faultlens.sandbox import confinement
 
 MOST_FINDINGS = 8  # of one op, that are made smaller and proven
 MORE_TIME = 0.5  # of what trying took, for making small and proving what was found
@@ -57,7 +58,7 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
         shutil.rmtree(work, ignore_errors=True)
     named = str(library.resolve()), f"./{library.name}"  # what was built here is gone, the user's own is elsewhere
     findings = (replace(each, reproducer=each.reproducer.replace(*named)) for each in found.findings)
-    return replace(found, findings=tuple(findings))
+    return replace(found, findings=tuple(findings), not_held=confinement.available().not_held())
 
 
 def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
