@@ -173,7 +173,7 @@ def _outcomes(suite: Suite, folder: Path, under: bool) -> Outcomes:
         found = ending(words, Path(name), under, SECONDS_OF_A_SUITE, environment=suite.environment)
         text = results.read_text() if results.exists() else ""
     outcomes = _of_xml(text) if text.startswith("<") else _of_lines(text)
-    return {**outcomes, "the whole": f"{_status(found)}, {found.left} left running"}
+    return {**outcomes, "the whole": _status(found)}
 
 
 def _of_lines(text: str) -> Outcomes:

@@ -22,7 +22,7 @@ Build = Callable[[Path], Words]  # in a folder of its own: what to run
 Meanwhile = Callable[["subprocess.Popen[bytes]", Path], None]
 
 # What no two runs have in common: addresses, process ids, times, line numbers of the interpreter.
-ADDRESSES = r"0x[0-9a-fA-F]+|\bT\d+\b|==\d+==|\bpid[ =]*\d+|\b[0-9a-f]{6,}\b|hs_err_\S+|\b\d+(\.\d+)? ?(s|ms|seconds)\b|\b\d{3,}\b"
+ADDRESSES = r"0x[0-9a-fA-F]+|\bT\d+\b|==\d+==|\b[0-9a-f]{6,}\b|hs_err_\S+|\b\d+(\.\d+)? ?(s|ms|seconds)\b|\b\d{3,}\b"
 
 
 @dataclass(frozen=True)

@@ -128,10 +128,10 @@ ENDING die_without_thread_memory(enum fault fault) {
 /* Unaligned access is a fault from now on, in handlers too. */
 ENDING die_with_alignment_check(enum fault fault) {
     signal(fault_number(fault), SIG_DFL);
+    signal(SIGILL, SIG_DFL);
     __asm__ volatile("pushf\norl $0x40000, (%%rsp)\npopf" ::: "cc", "memory");
     if (fault == DIVIDE) __asm__ volatile("xor %%ecx, %%ecx\nidivl %%ecx" ::: "ecx", "cc");
     if (fault == WRITE_NULL) __asm__ volatile("movl $1, 8" ::: "memory");
-    signal(SIGILL, SIG_DFL);
     __asm__ volatile("ud2");
 }
 

@@ -85,6 +85,7 @@ int try_fault(enum fault fault) {
         __asm__ volatile("movq %%xmm9, %0" : "=r"(vector));
         if (kept != 0x1507 || vector != 0x1507) say("registers %x %x", (unsigned long)kept, (unsigned long)vector);
     }
+    clear_alignment_check();
     landing = outer;
     return number;
 }

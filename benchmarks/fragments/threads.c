@@ -20,7 +20,7 @@ FRAGMENT in_small_thread(stack_size size, body inside) {
     pthread_t thread;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, size < 32768 ? 32768 : size);
+    pthread_attr_setstacksize(&attributes, size < 16384 ? 16384 : size);
     if (!pthread_create(&thread, &attributes, run, inside)) pthread_join(thread, NULL);
     say("joined");
 }
