@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
+from faultlens.sandbox import guard
 
 SERVER = Path(__file__).parent / "measured" / "server.py"
 IMPORT_S = 300.0
@@ -55,8 +56,7 @@ class Runs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.kill()
-        self._server.wait()
+        guard.end(self._server)
         self._folder.cleanup()
 
     def wait_until_ready(self) -> None:

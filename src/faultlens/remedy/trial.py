@@ -179,14 +179,16 @@ class WarmTrials:
         return answer
 
 
-def captured(files: Files, surroundings: Surroundings, bounds: Bounds) -> Crash:
-    """How the script ends when it is started anew, seen as `faultlens run` sees it."""
+def captured(files: Files, surroundings: Surroundings, bounds: Bounds, writable: Sequence[str] = ()) -> Crash:
+    """How the script ends when it is started anew, seen as `faultlens run` sees it.
+
+    `writable`: folders besides its own."""
     top = Path(tempfile.mkdtemp(prefix="faultlens-repro-"))
     try:
         with _trial_folder(top, files) as folder:
             pid = os.fork()
             if pid == 0:
-                _supervise_in_child(folder, top, surroundings, bounds)
+                _supervise_in_child(folder, top, surroundings, bounds, [str(top), *writable])
             watch = _Watch(pid, bounds._replace(seconds=bounds.seconds + IMPORT_SECONDS))
             try:
                 while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -205,7 +207,9 @@ def captured(files: Files, surroundings: Surroundings, bounds: Bounds) -> Crash:
         shutil.rmtree(top, ignore_errors=True)
 
 
-def _supervise_in_child(folder: Path, top: Path, surroundings: Surroundings, bounds: Bounds) -> None:
+def _supervise_in_child(
+    folder: Path, top: Path, surroundings: Surroundings, bounds: Bounds, writable: Sequence[str]
+) -> None:
     """Never returns."""
     try:
         from faultlens.capture.supervisor import Options, supervise
@@ -218,8 +222,8 @@ def _supervise_in_child(folder: Path, top: Path, surroundings: Surroundings, bou
             os.dup2(opened, descriptor)
             os.close(opened)
         means = confinement.available()
-        guard.enter(means, [str(top)])
-        confinement.confine(means, [str(top)])
+        guard.enter(means, writable)
+        confinement.confine(means, writable)
         os.environ.clear()
         os.environ.update(surroundings.variables(top))
         problem = launch.agent_problem(surroundings.python)

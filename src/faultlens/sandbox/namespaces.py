@@ -81,14 +81,15 @@ def give_up_privileges() -> None:
 
 
 def _own_shared_memory() -> list[str]:
-    """What lies there already can be read on."""
+    """As large as the other: programs die of one that is full. What lies there already can be read on."""
     if not os.path.isdir(SHARED_MEMORY):
         return []
+    room = os.statvfs(SHARED_MEMORY)
     kept = {}
     for entry in list(os.scandir(SHARED_MEMORY))[:MOST_KEPT]:
         with contextlib.suppress(OSError):
             kept[entry.path] = _tree(entry.path), stat.S_ISDIR(entry.stat(follow_symlinks=False).st_mode)
-    _mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
+    _mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={room.f_blocks * room.f_frsize}")
     for path, (tree, folder) in kept.items():
         if folder:
             os.mkdir(path)

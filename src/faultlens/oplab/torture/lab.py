@@ -201,6 +201,7 @@ class _OpSandbox(Sandbox):
 
     def _connected(self) -> Link:
         work = str(self._folder / "work")
+        os.makedirs(work, exist_ok=True)
         variables = {name: value for name, value in self._environment.items() if name not in NEVER_INHERITED}
         variables |= {**SETTINGS, "TMPDIR": work}
         if self._area:

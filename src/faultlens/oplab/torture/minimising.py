@@ -160,7 +160,7 @@ def proven(found: Smallest, setup: Setup) -> Proof | None:
     for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
             own = fence.environment(Path(folder) / "fence", 0, 1, base={}) if with_fence else {}
-            crash = captured(files, Surroundings(setup.python, own), bounds)
+            crash = captured(files, Surroundings(setup.python, own), bounds, [folder])
         if _same_end(suspect, crash, setup.library):
             return Proof(files, crash, with_fence)
     return Proof(files)
