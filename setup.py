@@ -2,6 +2,7 @@
 where a compiler is at hand."""
 
 import os
+from glob import glob
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -19,8 +20,8 @@ setup(
     ext_modules=[
         Extension(
             "faultlens.capture.agent.libfaultlens_agent",
-            sources=["src/faultlens/capture/agent/agent.c", "src/faultlens/capture/agent/inside.c"],
-            depends=["src/faultlens/capture/agent/agent.h", "src/faultlens/capture/agent/inside.h"],
+            sources=sorted(glob("src/faultlens/capture/agent/*.c")),
+            depends=sorted(glob("src/faultlens/capture/agent/*.h")),
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over

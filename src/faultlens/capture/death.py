@@ -24,9 +24,20 @@ class RawThrow(NamedTuple):
     frames: tuple[int, ...]
 
 
+class ParkedThreads(NamedTuple):
+    """Where the agent listed the threads that it made stand still (struct fl_parked)."""
+
+    address: int
+    number: int
+
+
+NOBODY_PARKED = ParkedThreads(0, 0)
+
+
 class Death(NamedTuple):
     """All that is known from inside about a dying process."""
 
     pid: int
     faults: tuple[RawFault, ...] = ()  # the first is the cause of death
     throws: tuple[RawThrow, ...] = ()
+    parked: ParkedThreads = NOBODY_PARKED

@@ -6,9 +6,16 @@ import contextlib
 import ctypes
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from faultlens.capture.death import NOBODY_PARKED, ParkedThreads
+from faultlens.capture.memory import ProcessMemory
+from faultlens.capture.numbering import thread_numbers
+from faultlens.capture.parked import interrupted_registers
+
 PTRACE_GETREGS = 12
+PTRACE_SETREGS = 13
 PTRACE_DETACH = 17
 PTRACE_GETSIGINFO = 0x4202
 PTRACE_SEIZE = 0x4206
@@ -16,6 +23,7 @@ PTRACE_INTERRUPT = 0x4207
 WALL = 0x40000000  # __WALL: wait for threads too
 STOP_TIMEOUT_S = 0.5
 SIGINFO_SIZE = 128
+NO_SYSTEM_CALL = 2**64 - 1  # orig_rax: nothing is to be started again
 
 # struct user_regs_struct, <sys/user.h>
 USER_REGS = (
@@ -40,6 +48,11 @@ def registers_of(thread: int) -> dict[str, int]:
     return dict(zip(USER_REGS, (int(value) for value in buffer), strict=True))
 
 
+def set_registers(thread: int, registers: Mapping[str, int]) -> None:
+    buffer = (ctypes.c_uint64 * len(USER_REGS))(*(registers[name] for name in USER_REGS))
+    ptrace(PTRACE_SETREGS, thread, 0, ctypes.addressof(buffer))
+
+
 def siginfo_of(thread: int) -> bytes:
     buffer = ctypes.create_string_buffer(SIGINFO_SIZE)
     ptrace(PTRACE_GETSIGINFO, thread, 0, ctypes.addressof(buffer))
@@ -54,10 +67,14 @@ def thread_ids(pid: int) -> list[int]:
 
 
 class Freeze:
-    """Holds a process still while it is looked at. `problem` says why it could not be stopped."""
+    """Holds a process still while it is looked at. `problem` says why it could not be stopped.
 
-    def __init__(self, pid: int) -> None:
+    Threads that the agent has `parked` are put back to where they were interrupted for so long."""
+
+    def __init__(self, pid: int, parked: ParkedThreads = NOBODY_PARKED) -> None:
         self.pid = pid
+        self._parked = parked
+        self._standing: dict[int, dict[str, int]] = {}  # registers of threads that were put back
         self.registers: dict[int, dict[str, int]] = {}
         # Threads that were stopped while a signal was on its way to them, with its siginfo.
         self.arriving: dict[int, bytes] = {}
@@ -72,11 +89,27 @@ class Freeze:
                     self._seize(tid)
                 for tid in new:
                     self._await_stop(tid)
+            if self._parked.number:
+                self._put_back()
         except OSError as error:
             self.problem = f"ptrace is not allowed here ({error.strerror})"
         return self
 
+    def _put_back(self) -> None:
+        with ProcessMemory(self.pid) as memory:
+            numbers = thread_numbers(self.pid)  # the agent noted what they call themselves
+            parked = interrupted_registers(memory, self._parked)
+            interrupted = {numbers.get(tid, tid): registers for tid, registers in parked.items()}
+        for tid in interrupted.keys() & self.registers.keys():
+            standing = self.registers[tid]
+            before = {**standing, **{name: interrupted[tid][name] for name in USER_REGS if name in interrupted[tid]}}
+            set_registers(tid, {**before, "orig_rax": NO_SYSTEM_CALL})
+            self._standing[tid], self.registers[tid] = standing, before
+
     def __exit__(self, *_: object) -> None:
+        for tid, registers in self._standing.items():
+            with contextlib.suppress(OSError):
+                set_registers(tid, registers)
         for tid in self._seized:
             number = int.from_bytes(self.arriving.get(tid, b"")[:4], "little")  # must still arrive
             with contextlib.suppress(OSError):

@@ -46,7 +46,7 @@ def inspect(
     `contents`: the values of tensors may be kept, up to a limit."""
     if freeze is not None:
         return _look(death, method, redact, freeze, with_stacks, contents, fence_table)
-    with Freeze(death.pid) as own:
+    with Freeze(death.pid, death.parked) as own:
         return _look(death, method, redact, own, with_stacks, contents, fence_table)
 
 

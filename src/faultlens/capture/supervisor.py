@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from faultlens.capture import launch, process
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.brink import StopAt
+from faultlens.capture.bystander import Bystander, Sent
 from faultlens.capture.death import Death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.fence.hunting import Hunting, Wish
@@ -26,6 +27,7 @@ from faultlens.capture.looks import Looks
 from faultlens.capture.near_limit import NearLimit, held_at
 from faultlens.capture.output_tail import OutputTail
 from faultlens.capture.progress import Loop, read_loop
+from faultlens.capture.siginfo import signal_name
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.capture.watch import Watch
@@ -46,12 +48,7 @@ MAX_HUNG_CHILDREN = 8
 WALL = 0x40000000  # __WALL of waitpid: threads too
 
 NUDGE = signal.SIGRTMIN + 3  # from the thread that listens to the agent
-# Signals that reach the program because faultlens hands them on. Those that the terminal sends reach the whole
-# process group, and so the program, by themselves.
-HANDED_ON = {
-    signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
-    signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH, signal.SIGPIPE,
-}  # fmt: skip
+POLL_S = 0.05  # where no thread may listen
 JOB_CONTROL_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 SI_KERNEL = 0x80
 
@@ -107,14 +104,16 @@ class _Supervisor:
         self.hung = False
         self.pid = 0
         self.tracer: Tracer | None = None
+        self.bystander: Bystander | None = None
+        self.is_polling = False
 
     def run(self, command: Sequence[str]) -> Ending:
-        watched: set[signal.Signals | int] = {*HANDED_ON, signal.SIGCHLD, NUDGE}
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._start(command, mask)
-            status = self._watch(watched)
+            status = self._watch()
         finally:
+            self._end_helpers()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return Ending(status, self._account(status))
 
@@ -142,13 +141,26 @@ class _Supervisor:
         self.near_limit = NearLimit(
             self.timeline, self.looks, self.options.stop_at, lambda: self.leaks.is_looking, self.tell
         )
+        # Only now: the program comes first where few processes are allowed.
         if self.area is not None:
             main_thread = threading.main_thread().ident or 0
-            self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
+            self.is_polling = not self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
+        with contextlib.suppress(OSError):
+            self.bystander = Bystander()
+
+    def _end_helpers(self) -> None:
+        """Before signals are let in again: one of the listener's would be the end of us."""
+        if self.area is not None:
+            self.area.stop_listening()
+        while signal.sigtimedwait([NUDGE], 0):
+            pass
+        if self.bystander is not None:
+            self.bystander.end()
 
     # ----------------------------------------------------------------------------------------- the loop
 
-    def _watch(self, watched: set[signal.Signals | int]) -> int:
+    def _watch(self) -> int:
+        watched = signal.valid_signals()
         next_sample = 0.0
         kill_at: float | None = None
         while True:
@@ -170,6 +182,9 @@ class _Supervisor:
             deadlines = [next_sample, self.watch.next_look, self.leaks.next_look, *([kill_at] if kill_at else [])]
             if self.options.timeout is not None and not self.hung:
                 deadlines.append(self.options.timeout)
+            if self.is_polling:
+                self._serve_agent()
+                deadlines.append(elapsed + POLL_S)
             info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
             if info is not None and (status := self._on_signal(info)) is not None:
                 return status
@@ -179,20 +194,22 @@ class _Supervisor:
 
     def _on_signal(self, info: signal.struct_siginfo) -> int | None:
         """Returns the program's wait status when it has ended."""
-        if info.si_signo == NUDGE:
+        if info.si_signo == NUDGE and info.si_pid == os.getpid():
             self._serve_agent()
         elif info.si_signo == signal.SIGCHLD:
             return self._reap()
-        elif info.si_code != SI_KERNEL:
+        elif info.si_code != SI_KERNEL:  # the terminal's reach the whole process group by themselves
             self._hand_on(info)
         return None
 
     def _hand_on(self, info: signal.struct_siginfo) -> None:
-        number = signal.Signals(info.si_signo)
-        if number != signal.SIGCONT:
-            self.handed_on.append(f"{number.name} from process {info.si_pid}")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        sent = Sent(info.si_signo, info.si_pid)
+        if self.bystander is not None and self.bystander.has_seen(sent):
+            return
+        if sent.number != signal.SIGCONT:
+            self.handed_on.append(f"{signal_name(sent.number)} from process {sent.sender}")
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, sent.number)
 
     def _reap(self) -> int | None:
         while True:
@@ -315,6 +332,7 @@ class _Supervisor:
             outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
         crash = self.main or self._from_status(outcome)
         self.looks.end()
+        self._serve_agent()  # children that crashed right after it
         log = None
         if outcome.kind != "ok" or self.children:  # a GPU fault ends in an exception, and is logged
             pids = {self.pid, *(thread.id for thread in crash.threads)}

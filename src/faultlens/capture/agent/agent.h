@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define FL_MAGIC 0x534e454c544c5546ull /* "FULTLENS" */
-#define FL_VERSION 3
+#define FL_VERSION 4
 #define FL_SLOTS 16
 #define FL_ALSO 3
 #define FL_HANDLED 16
@@ -51,16 +51,24 @@ struct fl_slot {
     uint32_t state; /* enum fl_state; a futex */
     uint32_t also_count;
     uint32_t exception_count;
-    uint32_t pad;
+    uint32_t parked_count;
+    uint64_t parked; /* where in the process its other threads are listed, struct fl_parked */
     struct fl_fault fault;
     struct fl_fault also[FL_ALSO]; /* other threads that crashed meanwhile */
     struct fl_exception exceptions[FL_EXCEPTIONS]; /* latest first */
 };
 
-/* A fault that a handler of the program took. Usually it recovers; if the process ends instead, this tells why. */
+/* A thread that was made to stand still when another one crashed. */
+struct fl_parked {
+    int32_t tid; /* 0: not yet */
+    int32_t pad;
+    uint64_t context; /* the ucontext_t with the registers that it was interrupted at */
+};
+
+/* A fault that a handler of the program took, and ended the process. */
 struct fl_handled {
-    uint32_t active; /* the handler has not returned */
-    uint32_t count;
+    uint32_t active;
+    uint32_t pad;
     struct fl_fault fault;
 };
 

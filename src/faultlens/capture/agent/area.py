@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from faultlens.capture.agent import INSIDE, layout
-from faultlens.capture.death import Death, RawFault, RawThrow
+from faultlens.capture.death import Death, ParkedThreads, RawFault, RawThrow
 
 ACCEPT_MS = 3_000
 FINISH_MS = 60_000
@@ -41,6 +41,9 @@ class SharedArea:
         if len(folder) < layout.INSIDE_PATH_BYTES:
             self.area.inside = folder
         self.area.magic = layout.MAGIC
+        self._wake = ctypes.c_uint32.from_buffer(self.area, layout.Area.wake.offset)
+        self._is_listening = True
+        self._listener: threading.Thread | None = None
 
     def close(self) -> None:
         """Nobody can find it any more. Its memory goes with the last that has it mapped."""
@@ -75,20 +78,33 @@ class SharedArea:
         """Has any process loaded the agent?"""
         return bool(self.area.attached)
 
-    def listen(self, notify: Callable[[], None]) -> None:
-        """Call `notify` from a thread of its own whenever a process reports a crash."""
-        threading.Thread(target=self._listen, args=(notify,), name="faultlens-listen", daemon=True).start()
+    def listen(self, notify: Callable[[], None]) -> bool:
+        """Call `notify` from a thread of its own whenever a process reports a crash. False: there may be no thread."""
+        self._listener = threading.Thread(target=self._listen, args=(notify,), name="faultlens-listen", daemon=True)
+        try:
+            self._listener.start()
+        except RuntimeError:
+            self._listener = None
+        return self._listener is not None
+
+    def stop_listening(self) -> None:
+        """From here on `notify` is not called any more."""
+        if self._listener is not None:
+            self._is_listening = False
+            self.area.wake += 1
+            _futex(self._wake, FUTEX_WAKE, 2**31 - 1)
+            self._listener.join()
+            self._listener = None
 
     def _listen(self, notify: Callable[[], None]) -> None:
-        word = ctypes.c_uint32.from_buffer(self.area, layout.Area.wake.offset)
         seen = 0
-        while True:
-            current = word.value
+        while self._is_listening:
+            current = self._wake.value
             if current != seen:
                 seen = current
                 notify()
             else:
-                _futex(word, FUTEX_WAIT, seen)
+                _futex(self._wake, FUTEX_WAIT, seen)
 
     def waiting(self) -> Iterator[layout.Slot]:
         """Slots of crashed processes that nobody looks at yet."""
@@ -99,7 +115,8 @@ class SharedArea:
         slot.state = layout.ACCEPTED
         faults = [slot.fault, *slot.also[: min(slot.also_count, layout.ALSO)]]
         throws = slot.exceptions[: min(slot.exception_count, layout.EXCEPTIONS)]
-        return Death(slot.fault.pid, tuple(map(_raw_fault, faults)), tuple(map(_raw_throw, throws)))
+        parked = ParkedThreads(slot.parked, slot.parked_count)
+        return Death(slot.fault.pid, tuple(map(_raw_fault, faults)), tuple(map(_raw_throw, throws)), parked)
 
     def release(self, slot: layout.Slot) -> None:
         """Let the process die."""

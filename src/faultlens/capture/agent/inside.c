@@ -3,7 +3,7 @@
  * Nothing in the environment, sys.path or sys.argv tells Python to do so: the import system opens the package's
  * __init__ file, and that call passes through the agent. (A hook for Python's audit events would be the official
  * entry, but makes every id() and sys._getframe() of every program slower.) At that moment the thread has given up
- * the GIL, takes it back for us, runs our code, and then opens the file. Programs that import neither package are
+ * the GIL, takes it back for us, runs our code, and only then reads the file. Programs that import neither package are
  * never touched.
  *
  * Python's functions are looked up by name: one agent serves all versions, and programs that are not Python.
@@ -391,7 +391,7 @@ static void run_bootstrap(struct fl_area *area, const char *package) {
     python.Py_DecRef(names);
 }
 
-void before_open(struct fl_area *area, const char *path) {
+void after_open(struct fl_area *area, const char *path) {
     const char *package = path && *area->inside ? package_of(path) : NULL;
     if (!package) return;
     int saved_errno = errno;

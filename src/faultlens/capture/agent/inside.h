@@ -4,8 +4,8 @@
 
 #include "agent.h"
 
-/* Python is about to open a file: is it a package that we have code for? */
-void before_open(struct fl_area *area, const char *path);
+/* A file was opened, perhaps by Python: is it a package that we have code for? */
+void after_open(struct fl_area *area, const char *path);
 
 /* The supervisor wants to know what the memory of this process is used for: Python looks as soon as it can. */
 void look_soon(struct fl_area *area);

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_char, c_int16, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
 
 MAGIC = 0x534E454C544C5546
-VERSION = 3
+VERSION = 4
 SLOTS = 16
 ALSO = 3
 HANDLED = 16
@@ -55,15 +55,22 @@ class Slot(ctypes.Structure):
         ("state", c_uint32),
         ("also_count", c_uint32),
         ("exception_count", c_uint32),
-        ("pad", c_uint32),
+        ("parked_count", c_uint32),
+        ("parked", c_uint64),
         ("fault", Fault),
         ("also", Fault * ALSO),
         ("exceptions", CppThrow * EXCEPTIONS),
     ]
 
 
+class Parked(ctypes.Structure):
+    """In the memory of the process, not in the area."""
+
+    _fields_ = [("tid", c_int32), ("pad", c_int32), ("context", c_uint64)]
+
+
 class Handled(ctypes.Structure):
-    _fields_ = [("active", c_uint32), ("count", c_uint32), ("fault", Fault)]
+    _fields_ = [("active", c_uint32), ("pad", c_uint32), ("fault", Fault)]
 
 
 class Progress(ctypes.Structure):

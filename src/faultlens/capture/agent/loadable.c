@@ -1,0 +1,114 @@
+/* Can the agent be loaded into a program? Where it cannot, the loader prints errors, or the program does not start:
+ * another C library (musl), another architecture, another root, and sanitizers whose runtime must come first.
+ *
+ * Called between vfork and exec: nothing is allocated, nothing of the program changed. */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#define MAX_HEADERS 32
+#define MAX_NEEDED 256
+#define MAX_SCRIPTS 4 /* as many interpreters of interpreters as the kernel follows */
+
+static struct stat own_loader; /* the dynamic loader that we were loaded by; st_ino 0: not known */
+
+void remember_own_loader(void) {
+    const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
+    size_t count = getauxval(AT_PHNUM);
+    uintptr_t base = 0;
+    for (size_t i = 0; headers && i < count; i++)
+        if (headers[i].p_type == PT_PHDR) base = (uintptr_t)headers - headers[i].p_vaddr;
+    for (size_t i = 0; headers && i < count; i++)
+        if (headers[i].p_type == PT_INTERP) stat((const char *)(base + headers[i].p_vaddr), &own_loader);
+}
+
+static bool read_at(int file, uint64_t offset, void *to, size_t size) {
+    return kernel(SYS_pread64, file, (long)to, (long)size, (long)offset, 0, 0) == (long)size;
+}
+
+static bool has_our_loader(int file, const ElfW(Phdr) * interpreter) {
+    char path[256] = "";
+    struct stat loader;
+    if (interpreter->p_filesz >= sizeof path || !read_at(file, interpreter->p_offset, path, interpreter->p_filesz))
+        return false;
+    return stat(path, &loader) == 0 && loader.st_dev == own_loader.st_dev && loader.st_ino == own_loader.st_ino;
+}
+
+/* Of files the addresses are those of memory. */
+static uint64_t offset_of(const ElfW(Phdr) * headers, size_t count, uint64_t address) {
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].p_type == PT_LOAD && address >= headers[i].p_vaddr &&
+            address < headers[i].p_vaddr + headers[i].p_filesz)
+            return headers[i].p_offset + (address - headers[i].p_vaddr);
+    return 0;
+}
+
+static bool is_first_runtime(const char *library) {
+    static const char *const names[] = {"libasan.", "libtsan.", "liblsan.", "libhwasan.", "libclang_rt."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(library, names[i], strlen(names[i]))) return true;
+    return false;
+}
+
+static bool needs_to_be_alone(int file, const ElfW(Phdr) * headers, size_t count, const ElfW(Phdr) * dynamic) {
+    uint64_t names[MAX_NEEDED], strings = 0;
+    size_t needed = 0, entries = dynamic->p_filesz / sizeof(ElfW(Dyn));
+    ElfW(Dyn) entry = {0};
+    for (size_t i = 0; i < entries; i++) {
+        if (!read_at(file, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry) || entry.d_tag == DT_NULL) break;
+        if (entry.d_tag == DT_NEEDED && needed < MAX_NEEDED) names[needed++] = entry.d_un.d_val;
+        if (entry.d_tag == DT_STRTAB) strings = offset_of(headers, count, entry.d_un.d_ptr);
+    }
+    for (size_t i = 0; strings && i < needed; i++) {
+        char library[16] = "";
+        read_at(file, strings + names[i], library, sizeof library - 1);
+        if (is_first_runtime(library)) return true;
+    }
+    return false;
+}
+
+static bool is_loadable_file(int file) {
+    ElfW(Ehdr) header;
+    ElfW(Phdr) headers[MAX_HEADERS];
+    if (!read_at(file, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG)) return true;
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return false;
+    size_t count = header.e_phnum < MAX_HEADERS ? header.e_phnum : MAX_HEADERS;
+    if (!read_at(file, header.e_phoff, headers, count * sizeof *headers)) return true;
+    for (size_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_INTERP && own_loader.st_ino && !has_our_loader(file, &headers[i])) return false;
+        if (headers[i].p_type == PT_DYNAMIC && needs_to_be_alone(file, headers, count, &headers[i])) return false;
+    }
+    return true;
+}
+
+/* The program that runs a script, behind "#!". */
+static bool read_interpreter(int file, char *path, size_t size) {
+    char line[256] = "";
+    long got = kernel(SYS_pread64, file, (long)line, sizeof line - 1, 0, 0, 0);
+    if (got < 3 || line[0] != '#' || line[1] != '!') return false;
+    const char *start = line + 2 + strspn(line + 2, " \t");
+    size_t length = strcspn(start, " \t\n");
+    if (!length || length >= size) return false;
+    memcpy(path, start, length);
+    path[length] = 0;
+    return true;
+}
+
+bool is_loadable_into(const char *path) {
+    char interpreter[256];
+    bool loadable = true;
+    for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
+        int file = (int)kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+        if (file < 0) return true; /* not ours to say */
+        bool is_script = read_interpreter(file, interpreter, sizeof interpreter);
+        if (!is_script) loadable = is_loadable_file(file);
+        kernel(SYS_close, file, 0, 0, 0, 0, 0);
+        if (!is_script) return loadable;
+        path = interpreter;
+    }
+    return loadable;
+}

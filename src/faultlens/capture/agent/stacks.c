@@ -1,0 +1,133 @@
+/* An alternate stack for every thread: without one, a stack overflow off the main thread could not be seen by anybody.
+ *
+ * The program does not see it: sigaltstack() answers as it would without us, and handlers of the program for fatal
+ * signals are not run on it (actions.c). It lies above a page that nobody may touch.
+ */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+#define GUARD 4096
+#define ROOM_TO_REPORT 2048 /* of an alternate stack of the program's, beside the frame that the kernel makes */
+#define SPARE 32
+
+pthread_key_t own_stack_key; /* its destructor takes the stack back when the thread ends */
+__thread INITIAL_EXEC char *own_stack;
+__thread INITIAL_EXEC int shown_stack_flags;
+static char *spare[SPARE]; /* of threads that have ended */
+
+static size_t frame_size(void) { return getauxval(AT_MINSIGSTKSZ); } /* vector registers make it large */
+
+static size_t own_stack_size(void) { return (65536 + frame_size() + GUARD - 1) & ~(size_t)(GUARD - 1); }
+
+static char *take_spare(void) {
+    for (int i = 0; i < SPARE; i++) {
+        char *stack = spare[i] ? __atomic_exchange_n(&spare[i], NULL, __ATOMIC_ACQ_REL) : NULL;
+        if (stack) return stack;
+    }
+    return NULL;
+}
+
+static bool keep_spare(char *stack) {
+    for (int i = 0; i < SPARE; i++) {
+        char *none = NULL;
+        if (!spare[i] && __atomic_compare_exchange_n(&spare[i], &none, stack, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
+static char *make_stack(void) {
+    size_t size = own_stack_size();
+    char *memory = mmap(NULL, GUARD + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    if (mprotect(memory, GUARD, PROT_NONE) == 0) return memory + GUARD;
+    munmap(memory, GUARD + size);
+    return NULL;
+}
+
+static void drop_stack(char *stack) {
+    if (!keep_spare(stack)) munmap(stack - GUARD, GUARD + own_stack_size());
+}
+
+static long set_stack(const stack_t *stack, stack_t *before) {
+    return kernel(SYS_sigaltstack, (long)stack, (long)before, 0, 0, 0, 0);
+}
+
+static void use_own_stack(void) {
+    stack_t stack = {.ss_sp = own_stack, .ss_size = own_stack_size()};
+    set_stack(&stack, NULL);
+}
+
+void give_own_stack(void) {
+    stack_t before;
+    if (set_stack(NULL, &before) || !(before.ss_flags & SS_DISABLE)) return; /* it has one */
+    char *stack = take_spare();
+    if (!stack) stack = make_stack();
+    if (!stack) return;
+    own_stack = stack;
+    use_own_stack();
+}
+
+void take_own_stack(void *stack) {
+    stack_t now;
+    own_stack = NULL;
+    if (set_stack(NULL, &now) == 0 && now.ss_sp == stack) {
+        now.ss_flags = SS_DISABLE;
+        set_stack(&now, NULL);
+    }
+    drop_stack(stack);
+}
+
+EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
+    if (!area) return NEXT(sigaltstack)(wanted, before);
+    long failed = set_stack(wanted, before); /* by the kernel, because either pointer may be bad */
+    if (failed) {
+        errno = (int)-failed;
+        return -1;
+    }
+    if (before && own_stack && before->ss_sp == own_stack) *before = (stack_t){.ss_flags = SS_DISABLE};
+    if (!wanted) return 0;
+    shown_stack_flags = wanted->ss_flags;
+    if (wanted->ss_flags & SS_DISABLE) {
+        if (own_stack) use_own_stack();
+        return 0;
+    }
+    tell_wishes();
+    if (wanted->ss_size < frame_size() + ROOM_TO_REPORT) step_aside(); /* an abort() would become a SIGSEGV on it */
+    return 0;
+}
+
+struct thread_start {
+    void *(*function)(void *);
+    void *argument;
+};
+
+/* Ends in a tail call: no frame of ours remains on the thread's stack for anybody to see. */
+static void *begin_thread(void *raw) {
+    struct thread_start *start = raw;
+    void *(*function)(void *) = start->function;
+    void *argument = start->argument;
+    free(start);
+    shown_stack_flags = SS_DISABLE;
+    give_own_stack();
+    if (own_stack && pthread_setspecific(own_stack_key, own_stack)) take_own_stack(own_stack);
+    return function(argument);
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                          void *argument) {
+    struct thread_start *start = area ? malloc(sizeof *start) : NULL;
+    if (!start) return NEXT(pthread_create)(thread, attributes, function, argument);
+    *start = (struct thread_start){function, argument};
+    int failed = NEXT(pthread_create)(thread, attributes, begin_thread, start);
+    if (failed) free(start);
+    return failed;
+}

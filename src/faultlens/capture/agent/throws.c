@@ -1,0 +1,169 @@
+/* The last C++ exceptions that were thrown: when one escapes, its thrower is gone from the stack. */
+#define _GNU_SOURCE
+#include "parts.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <unwind.h>
+
+/* Few exceptions per lane, lanes by thread: a thread that throws in a loop does not push out the others'. */
+#define LANES 32
+#define LANE_DEPTH 4
+static struct fl_exception thrown[LANES][LANE_DEPTH];
+static uint32_t thrown_next[LANES];
+
+typedef void throw_function(void *object, void *type, void (*destructor)(void *));
+typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
+
+struct cxx_runtime { /* the C++ runtime that a caller uses; a process can hold several */
+    throw_function *throw_exception;
+    backtrace_function *backtrace;
+    const void *one_base_vtable; /* marks the type information of classes with one base */
+};
+
+struct object_search {
+    uintptr_t address;
+    const char *name; /* of the object that holds the address */
+    bool found;
+};
+
+static int match_object(struct dl_phdr_info *info, size_t size, void *raw) {
+    (void)size;
+    struct object_search *search = raw;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && search->address >= start &&
+            search->address < start + info->dlpi_phdr[i].p_memsz) {
+            search->name = info->dlpi_name;
+            return search->found = true;
+        }
+    }
+    return 0;
+}
+
+EXPORT void __cxa_throw(void *object, void *type, void (*destructor)(void *));
+
+static bool take_runtime(struct cxx_runtime *runtime, void *handle) {
+    if (!handle) return false;
+    throw_function *found = (throw_function *)dlsym(handle, "__cxa_throw");
+    if (!found || found == &__cxa_throw) return false;
+    runtime->throw_exception = found;
+    runtime->backtrace = (backtrace_function *)dlsym(handle, "_Unwind_Backtrace");
+    const char *vtable = dlsym(handle, "_ZTVN10__cxxabiv120__si_class_type_infoE");
+    runtime->one_base_vtable = vtable ? vtable + 2 * sizeof(void *) : NULL;
+    return true;
+}
+
+static int try_object(struct dl_phdr_info *info, size_t size, void *raw) {
+    (void)size;
+    if (!info->dlpi_name || !*info->dlpi_name) return 0;
+    void *handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    bool taken = take_runtime(raw, handle);
+    if (handle) dlclose(handle);
+    return taken;
+}
+
+/* Python loads libraries into scopes of their own, so RTLD_NEXT need not see libstdc++: ask the caller's. */
+static void find_runtime(struct cxx_runtime *runtime, void *caller) {
+    if (take_runtime(runtime, RTLD_NEXT)) return;
+    struct object_search search = {.address = (uintptr_t)caller};
+    dl_iterate_phdr(match_object, &search);
+    if (search.found && *search.name) {
+        void *handle = dlopen(search.name, RTLD_LAZY | RTLD_NOLOAD);
+        bool taken = take_runtime(runtime, handle);
+        if (handle) dlclose(handle);
+        if (taken) return;
+    }
+    dl_iterate_phdr(try_object, runtime);
+}
+
+struct frame_list {
+    uint64_t *frames;
+    uint32_t count;
+};
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *raw) {
+    struct frame_list *list = raw;
+    uint64_t address = _Unwind_GetIP(context);
+    if (list->count == FL_THROW_FRAMES || !address) return _URC_END_OF_STACK;
+    list->frames[list->count++] = address;
+    return _URC_NO_REASON;
+}
+
+/* Type information of the Itanium C++ ABI: { vtable, name, then, for a class with one base, that base }. */
+struct type_info {
+    const void *vtable;
+    const char *name;
+    const struct type_info *base;
+};
+
+/* The text of exceptions that derive from std::runtime_error or std::logic_error, which keep it behind their
+ * vtable pointer. what() is not called: it is foreign code and may do anything. */
+static const char *exception_text(const struct type_info *type, void *object, const void *one_base_vtable) {
+    for (int depth = 0; type && depth < 8; depth++) {
+        if (!strcmp(type->name, "St13runtime_error") || !strcmp(type->name, "St11logic_error"))
+            return *(const char **)((char *)object + sizeof(void *));
+        if (!one_base_vtable || type->vtable != one_base_vtable) return NULL;
+        type = type->base;
+    }
+    return NULL;
+}
+
+/* Walking the stack is what costs: places that throw all the time are spared it. */
+#define THROWS_WITH_FRAMES 256
+
+static void remember_exception(const struct cxx_runtime *runtime, void *object, const struct type_info *type, void *caller,
+                               uint32_t thrown_here) {
+    uint32_t tid = (uint32_t)thread_id(), lane = tid % LANES;
+    uint32_t index = __atomic_fetch_add(&thrown_next[lane], 1, __ATOMIC_RELAXED) % LANE_DEPTH;
+    struct fl_exception *entry = &thrown[lane][index];
+    entry->tid = (int32_t)tid;
+    entry->time_ns = now_ns();
+    strncpy(entry->type, type->name, sizeof entry->type - 1);
+    const char *text = exception_text(type, object, runtime->one_base_vtable);
+    strncpy(entry->message, text ? text : "", sizeof entry->message - 1);
+    struct frame_list list = {entry->frames, 0};
+    if (runtime->backtrace && thrown_here < THROWS_WITH_FRAMES)
+        runtime->backtrace(add_frame, &list);
+    else
+        list.frames[list.count++] = (uint64_t)caller;
+    entry->frame_count = list.count;
+}
+
+EXPORT void __cxa_throw(void *object, void *type, void (*destructor)(void *)) {
+    static __thread INITIAL_EXEC struct {
+        void *caller;
+        uint32_t count;
+        struct cxx_runtime runtime;
+    } known[8]; /* throwing places of this thread */
+    void *caller = __builtin_return_address(0);
+    __typeof__(*known) *entry = &known[((uintptr_t)caller >> 4) % 8];
+    if (entry->caller != caller) {
+        entry->runtime = (struct cxx_runtime){NULL, NULL, NULL};
+        find_runtime(&entry->runtime, caller);
+        entry->caller = caller;
+        entry->count = 0;
+    }
+    if (area && type) remember_exception(&entry->runtime, object, type, caller, entry->count++);
+    if (entry->runtime.throw_exception) entry->runtime.throw_exception(object, type, destructor);
+    abort(); /* whoever threw was linked against a runtime: not reached */
+}
+
+void copy_exceptions(struct fl_slot *slot) {
+    uint32_t count = 0;
+    int64_t before = INT64_MAX;
+    while (count < FL_EXCEPTIONS) {
+        const struct fl_exception *latest = NULL;
+        for (int lane = 0; lane < LANES; lane++)
+            for (int i = 0; i < LANE_DEPTH; i++) {
+                const struct fl_exception *entry = &thrown[lane][i];
+                if (entry->time_ns && entry->time_ns < before && (!latest || entry->time_ns > latest->time_ns))
+                    latest = entry;
+            }
+        if (!latest) break;
+        before = latest->time_ns;
+        slot->exceptions[count++] = *latest;
+    }
+    slot->exception_count = count;
+}
