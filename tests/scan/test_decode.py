@@ -148,6 +148,8 @@ def test_a_death_is_a_report(tried: Tried, monkeypatch: pytest.MonkeyPatch) -> N
     assert report.diagnoses[0].op == "BlockLSTMV2"
     assert "Check failed: limit <= dim0_size" in report.crash.output.stderr
     assert named["read null"] and named["read null"] != named["check"]
+    thread = reportfile.read(store.find(named["read null"])).crash.threads[0]  # its numbers are those of a namespace
+    assert thread.crashed and {"native", "python"} == {frame.kind for frame in thread.frames}
     texts = [path.read_text() for path in tried.home.rglob("*") if path.is_file()]
     assert texts and not [text for text in texts if SECRET in text]
 

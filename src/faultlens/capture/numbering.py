@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from faultlens.capture import process
@@ -22,29 +21,30 @@ def only_child(pid: int) -> int:
 
 def seen_from_here(own: int, below: int) -> int:
     """Of the process below this one that calls itself `own`."""
-    return _named(own, ((pid, f"/proc/{pid}") for pid in process.descendants(below)))
+    for pid in process.descendants(below):
+        if read_fields(f"/proc/{pid}/status", ":").get("NSpid", "").split()[-1:] == [str(own)]:
+            return pid
+    return own
 
 
 def death_seen_from_here(death: Death, below: int) -> Death:
     """With the numbers of its process and threads."""
     pid = seen_from_here(death.pid, below)
-    threads = [int(each.name) for each in _entries(Path(f"/proc/{pid}/task"))]
-    faults = [
-        fault._replace(thread=_named(fault.thread, ((tid, f"/proc/{pid}/task/{tid}") for tid in threads)))
-        for fault in death.faults
-    ]
-    throws = [
-        throw._replace(thread=_named(throw.thread, ((tid, f"/proc/{pid}/task/{tid}") for tid in threads)))
-        for throw in death.throws
-    ]
+    threads = thread_numbers(pid)
+    faults = [fault._replace(thread=threads.get(fault.thread, fault.thread)) for fault in death.faults]
+    throws = [throw._replace(thread=threads.get(throw.thread, throw.thread)) for throw in death.throws]
     return death._replace(pid=pid, faults=tuple(faults), throws=tuple(throws))
 
 
-def _named(own: int, candidates: Iterable[tuple[int, str]]) -> int:
-    for number, folder in candidates:
-        if read_fields(f"{folder}/status", ":").get("NSpid", "").split()[-1:] == [str(own)]:
-            return number
-    return own
+def thread_numbers(pid: int) -> dict[int, int]:
+    """What the threads of a process call themselves, and their numbers here. Empty where that is the same."""
+    found = {}
+    for entry in _entries(Path(f"/proc/{pid}/task")):
+        numbers = read_fields(entry / "status", ":").get("NSpid", "").split()
+        if len(numbers) < 2:
+            return {}
+        found[int(numbers[-1])] = int(entry.name)
+    return found
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from faultlens.capture.core_copy import readable_copy
 from faultlens.capture.maps import locate
 from faultlens.capture.memory import Memory
 from faultlens.capture.merging import PythonFrame, is_interpreter, merge
+from faultlens.capture.numbering import thread_numbers
 from faultlens.capture.stack_scan import caller_of_jump, scan_stack
 from faultlens.crash import Address, Frame, Thread
 
@@ -63,8 +64,14 @@ def threads_of_process(
     may hold a hundred thousand frames: of its native ones only the innermost are walked.
     """
 
+    numbers = thread_numbers(pid)  # Python notes what its threads call themselves
+
     def read(mode: NativeReportingMode) -> list[PyThread]:
-        return list(get_process_threads(pid, stop_process=False, native_mode=mode))
+        threads = list(get_process_threads(pid, stop_process=False, native_mode=mode))
+        for thread in threads:
+            if thread.python_version is not None and thread.tid in numbers:
+                thread.tid, thread.name = numbers[thread.tid], None
+        return threads
 
     def unwind_all() -> unwind.Stacks:
         return unwind.unwind_process(pid, mappings)

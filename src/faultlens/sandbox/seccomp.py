@@ -112,6 +112,15 @@ def rules(
     return made
 
 
+def signals_only_to(own: int) -> list[Rule]:
+    """A signal to any other process ends the one that sends it (SIGSYS), where Landlock would refuse it quietly."""
+    to_itself = [_load(0), (EQUAL, 0, 1, own), _return(SECCOMP_RET_ALLOW)]
+    asks = [_load(1), (EQUAL, 0, 1, 0), _return(SECCOMP_RET_ALLOW)]  # signal 0: whether a process is there
+    decision: list[Step] = [*to_itself, *asks, _return(SECCOMP_RET_TRAP)]
+    named = [(number, decision) for number in (KILL, TGKILL, RT_SIGQUEUEINFO, RT_TGSIGQUEUEINFO)]
+    return [*named, (TKILL, [_return(SECCOMP_RET_TRAP)])]
+
+
 def refused_if(argument: int, values: int | Sequence[int], code: int = EQUAL, mask: int = 0) -> list[Step]:
     wanted = [values] if isinstance(values, int) else values
     steps = [_load(argument), *([(AND, 0, 0, mask)] if mask else [])]

@@ -17,6 +17,7 @@ from faultlens.capture.freeze import Freeze
 from faultlens.capture.graph_lines import with_graph_lines
 from faultlens.capture.isolated import IsolatedError, run_isolated
 from faultlens.capture.maps import locate, parse_maps
+from faultlens.capture.numbering import thread_numbers
 from faultlens.capture.siginfo import parse
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.crash import Crash, Output
@@ -74,8 +75,8 @@ class Autopsies:
                 )
                 break
         crash = crash or inspection.outline(death, "agent")
-        if own != crash.pid:  # what it left in memory bears its own number
-            crash = replace(crash, pid=own, parent_pid=1)
+        if own != crash.pid:  # what it left in memory bears its own numbers
+            crash = _renumbered(crash, own)
         stderr = hide_values(self._area.output_tail(own, 2)[-TAIL:], os.environ)
         crash = replace(crash, output=Output(stderr=stderr))
         if crash.kernels:
@@ -91,6 +92,13 @@ class Autopsies:
             with contextlib.suppress(FaultlensError):  # it cannot be kept; the scan goes on
                 kept = folder.identity(folder.save(report))
         return Told(words, kept, report.crash)
+
+
+def _renumbered(crash: Crash, own: int) -> Crash:
+    """As the process calls itself and its threads; it is still there."""
+    numbers = {here: inside for inside, here in thread_numbers(crash.pid).items()} if crash.pid else {}
+    threads = (replace(thread, id=numbers.get(thread.id, thread.id)) for thread in crash.threads)
+    return replace(crash, pid=own, parent_pid=1, threads=tuple(threads))
 
 
 def _frames(death: Death) -> Signature:

@@ -33,7 +33,7 @@ def beside(name: str, path: str = "") -> Any:
 sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
 request: dict[str, Any] = json.loads(sys.argv[1])
 forking = beside("fork_server", request["fork server"])
-registered, signals = beside("registered"), beside("signals")
+registered = beside("registered")
 
 
 class Server(forking.Server):  # type: ignore[misc, name-defined]
@@ -108,8 +108,9 @@ class Child(forking.Child):  # type: ignore[misc, name-defined]
             os.makedirs(self.request["folder"], 0o700, exist_ok=True)
         super().settle()
         forking.point_at(os.path.join(self.request["folder"], "stdout"), 1, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        if "forbid signals" in self.request:
-            signals.only_to_itself()
+        if "forbid signals" in self.request and self.server.means.seccomp:
+            seccomp = self.server.confinement.seccomp
+            seccomp.install(seccomp.program_of(seccomp.signals_only_to(os.getpid())))
         sys.argv[:] = ["faultlens op test"]
 
     def get_ready(self) -> None:
