@@ -7,7 +7,7 @@ from typing import Any
 
 from faultlens.data.formats.base import Format, Item
 from faultlens.data.formats.reading import DamageError, SourceFile
-from faultlens.data.formats.tables import Column, images_in, tell_error, tell_schema
+from faultlens.data.formats.tables import Column, columns_to_check, images_in, tell_error, tell_schema
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
@@ -105,12 +105,13 @@ def _batches(reader: Any, look: Look | None) -> Iterator[tuple[int, Any]]:
 def _check(reader: Any, file: SourceFile, look: Look) -> None:
     group = group_of(look.piece.path)
     tell_schema(((field.name, str(field.type)) for field in reader.schema), look, group)
-    columns = [Column(name, look, group) for name in reader.schema.names]
+    names = reader.schema.names
+    columns = [Column(name, look, group) for name in names[: columns_to_check(len(names), look)]]
     try:
         for number, batch in _batches(reader, look):
-            for column, values in zip(columns, batch.columns, strict=True):
+            for index, column in enumerate(columns):
                 try:
-                    column.add(values, look.records)
+                    column.add(batch.column(index), look.records)
                 except _READ as error:
                     tell_error(error, file, look, record=look.records, member=f"batch {number}")
             look.records += batch.num_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from faultlens.data.formats.base import Format, Item
 from faultlens.data.formats.reading import DamageError, SourceFile
-from faultlens.data.formats.tables import Column, images_in, tell_error, tell_schema
+from faultlens.data.formats.tables import Column, columns_to_check, images_in, tell_error, tell_schema
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
@@ -96,7 +96,7 @@ def _check_table(table: Any, file: SourceFile, look: Look) -> None:
         look.records = 0
         look.note("it describes the row groups of other files")
         return
-    for index, leaf in enumerate(leaves):
+    for index, leaf in enumerate(leaves[: columns_to_check(len(leaves), look)]):
         _check_column(table, index, leaf.path, file, look, group)
 
 

@@ -13,6 +13,7 @@ from faultlens.data.look import Look
 from faultlens.scanned import Kind
 
 ENOUGH = 1000  # values without an image: it is no column of images
+MAX_COLUMNS = 50_000  # of a file
 MAX_SCHEMA = 200  # characters
 AN_IMAGE, NO_IMAGE = "an image", "no image"
 
@@ -146,6 +147,14 @@ def tell_schema(columns: Iterable[tuple[str, str]], look: Look, group: str) -> N
     if len(text) > MAX_SCHEMA:
         text = f"{text[:MAX_SCHEMA]}… ({zlib.crc32(text.encode()):08x})"
     look.trait("schema", text, group=group, share=0.5)
+
+
+def columns_to_check(count: int, look: Look) -> int:
+    """How many of so many columns are looked at."""
+    if count > MAX_COLUMNS:
+        reason = f"it has {count:,} columns: what is in those behind the first {MAX_COLUMNS:,} was not looked at"
+        look.flaw("unsupported", reason)
+    return min(count, MAX_COLUMNS)
 
 
 def tell_error(error: Exception, file: SourceFile, look: Look, record: int | None = None, member: str = "") -> None:
