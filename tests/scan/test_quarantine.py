@@ -359,3 +359,11 @@ def test_one_run_at_a_time_and_what_a_killed_one_left(data: Data) -> None:
     os.close(descriptor)
     data.quarantine()
     assert data.written() == {"a.tfrecord", "quarantine.json"}
+
+
+def test_a_copy_is_for_whom_the_original_is(data: Data) -> None:
+    clean = data.add_records()
+    (data.root / "a.tfrecord").chmod(0o600)
+    data.quarantine()
+    assert data.copy("a.tfrecord") == clean
+    assert (data.folder / "a.tfrecord").stat().st_mode & 0o777 == 0o600

@@ -65,9 +65,10 @@ def _check_objects(root: Any, look: Look) -> None:
     import h5py
 
     seen: set[int] = set()
-    pending = [("/", root)]
+    pending = [("/", root.ref)]  # an open group takes two kilobytes
     while pending and len(seen) < MAX_OBJECTS:
-        name, group = pending.pop()
+        name, reference = pending.pop()
+        group = root[reference]
         address = h5py.h5o.get_info(group.id).addr
         if address in seen:  # groups may contain each other
             continue
@@ -79,7 +80,7 @@ def _check_objects(root: Any, look: Look) -> None:
             if isinstance(found, h5py.Group) and len(path) > MAX_PATH:
                 look.flaw("unsupported", f"it lies {path.count('/')} groups deep: not looked into", member=path)
             elif isinstance(found, h5py.Group):
-                pending.append((path, found))
+                pending.append((path, found.ref))
             elif isinstance(found, h5py.Dataset):
                 address = h5py.h5o.get_info(found.id).addr
                 if address not in seen:
