@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
+import sys
+from pathlib import Path
+
 import keras
 import pytest
 from asking import GIB, MODELS, measured
 
 import faultlens
 from faultlens.errors import FaultlensError
+from faultlens.forecasting.runs import Runs
 
 MIB = 1 << 20
 
@@ -26,6 +32,17 @@ def test_what_takes_too_much_is_stopped_before_it_has_it(runs):
     assert ran.killed == "memory"
     assert 600 * MIB < ran.highest < 900 * MIB
     assert measured(runs, "not_compiled").result  # and the next run is not harmed
+
+
+def test_what_a_run_leaves_behind_is_ended(monkeypatch):
+    mark = f"9{secrets.randbelow(10**8):08}"
+    monkeypatch.setenv("DAEMON_MARK", mark)
+    with Runs(sys.executable, []) as runs:
+        runs.wait_until_ready()
+        assert measured(runs, "with_a_daemon").result
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                assert mark.encode() not in path.read_bytes()
 
 
 def test_weights_gradients_and_optimizer_are_seen(runs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -71,6 +73,17 @@ def own_step():
 
 def not_compiled():
     return keras.Sequential([keras.Input((4,)), layers.Dense(2)])
+
+
+def with_a_daemon():
+    """Leaves a process behind that has a session of its own."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execlp("sleep", "sleep", os.environ["DAEMON_MARK"])
+        os._exit(0)
+    os.wait()
+    return not_compiled()
 
 
 def no_model():
