@@ -22,6 +22,7 @@ from faultlens.inside.guard import Guard
 from faultlens.inside.hooks import Hook, Hooks
 from faultlens.inside.lines import LIBRARY as THEIRS
 from faultlens.inside.lines import NOT_ASKED, USER, Lines
+from faultlens.inside.live import start_time
 from faultlens.inside.notes import Notes
 from faultlens.inside.own_code import is_own
 
@@ -333,3 +334,13 @@ def test_what_the_program_raises_is_passed_on(tools: dict[str, Any]) -> None:
         Graph().record(None)
     assert Graph().other(None) == 7
     assert Graph().other() == 7
+
+
+def test_a_program_whose_name_is_not_utf8_has_a_start_time() -> None:
+    comm = Path("/proc/self/comm")
+    before = comm.read_bytes()
+    comm.write_bytes(b"caf\xe9) R")
+    try:
+        assert start_time(str(os.getpid())).isdigit()
+    finally:
+        comm.write_bytes(before)

@@ -17,6 +17,7 @@ from typing import Any
 from faultlens.capture.maps import locate, parse_maps
 from faultlens.capture.symbols import demangle
 from faultlens.crash import Address, Frame, Mapping
+from faultlens.environment.procfs import read_text
 
 MAX_FRAMES = 500_000  # a stack overflow has this order of frames, at few different addresses
 DWARF_CB_OK, DWARF_CB_ABORT = 0, 1
@@ -182,7 +183,7 @@ def _message(libdw: ctypes.CDLL) -> str:
 def _libdw() -> ctypes.CDLL:
     import pystack.engine  # noqa: F401 - loads the copy of libdw that the wheel carries
 
-    loaded = (mapping.path or "" for mapping in parse_maps(Path("/proc/self/maps").read_text()))
+    loaded = (mapping.path or "" for mapping in parse_maps(read_text("/proc/self/maps") or ""))
     path = next((path for path in loaded if Path(path).name.startswith("libdw")), "libdw.so.1")
     try:
         libdw = ctypes.CDLL(path)

@@ -101,10 +101,10 @@ def here() -> str:
 def start_time(pid: str) -> str:
     """Of a process, in clock ticks since the machine started; empty if there is none."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_bytes()  # the name of a program need not be UTF-8
     except OSError:
         return ""
-    return text.rpartition(")")[2].split()[19]
+    return text.rpartition(b")")[2].split()[19].decode()
 
 
 def _modified(folder: Path) -> float:
