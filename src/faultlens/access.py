@@ -9,6 +9,7 @@ from pathlib import Path
 
 ACLS = ("system.posix_acl_access", "system.posix_acl_default", "system.nfs4_acl")
 _NO_ATTRIBUTES = (errno.ENOTSUP, errno.ENODATA, errno.ENOSYS, errno.EPERM, errno.EACCES)
+_NOT_OURS_TO_SET = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # FAT and some network file systems: never
 
 
 def take_over(old: Path, new: Path) -> bool:
@@ -25,6 +26,7 @@ def take_access(old: Path, new: Path) -> bool:
     For a moment it is open to others than `old` was: it must lie where nobody else can reach it."""
     before, wanted = new.stat(), old.stat()
     acl, wanted_acl = _attributes(new, ACLS), _attributes(old, ACLS)
+    _set_mode(new, stat.S_IMODE(before.st_mode) & stat.S_IMODE(wanted.st_mode))  # what is given away may be lost to us
     if (before.st_uid, before.st_gid) != (wanted.st_uid, wanted.st_gid):
         _give(new, wanted.st_uid, wanted.st_gid)
     mode = stat.S_IMODE(wanted.st_mode) & (
@@ -34,8 +36,7 @@ def take_access(old: Path, new: Path) -> bool:
         mode, wanted_acl = _without_group(mode, bool(wanted_acl)), {}
     if not _set_attributes(new, acl, wanted_acl):
         mode &= ~0o077  # in a mode that comes with an ACL, the bits of the group are those of all that it names
-    if stat.S_IMODE(new.stat().st_mode) != mode:
-        new.chmod(mode)
+    _set_mode(new, mode)
     after = new.stat()
     return acl != _attributes(new, ACLS) or any(
         getattr(before, name) != getattr(after, name) for name in ("st_uid", "st_gid", "st_mode")
@@ -50,9 +51,7 @@ def narrow_folder(folder: Path, model: Path) -> None:
         mode |= (mode & 0o444) >> 2  # who reads a file searches a folder
     if kept.st_gid != of_model.st_gid:
         mode = _without_group(mode, False)
-    narrowed = stat.S_IMODE(kept.st_mode) & (mode | ~0o077)
-    if narrowed != stat.S_IMODE(kept.st_mode):
-        folder.chmod(narrowed)
+    _set_mode(folder, stat.S_IMODE(kept.st_mode) & (mode | ~0o077))
 
 
 def hand_over(path: Path, owner_of: Path) -> None:
@@ -68,8 +67,18 @@ def _give(path: Path, uid: int, gid: int) -> None:
             os.chown(path, owner, gid)
             return
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            if error.errno not in _NOT_OURS_TO_SET:
                 raise
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    if stat.S_IMODE(path.stat().st_mode) == mode:
+        return
+    try:
+        path.chmod(mode)
+    except OSError as error:
+        if error.errno not in _NOT_OURS_TO_SET:
+            raise
 
 
 def _without_group(mode: int, has_acl: bool) -> int:

@@ -176,7 +176,7 @@ class Target:
 
     def close_folder(self, model: Path) -> None:
         """Kept generations are for those who may read the model, also if it was open to more before."""
-        with contextlib.suppress(PermissionError):  # the folder of another user, who has seen to it
+        with contextlib.suppress(OSError):  # it is saved; the folder may be another user's
             access.narrow_folder(self.folder, model)
             for path in (self.folder / LOCK, self.folder):
                 access.hand_over(path, model)
