@@ -10,13 +10,14 @@ dropped, and counted."""
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +125,48 @@ def smallest(laboratory: Laboratory, difference: Difference) -> Difference:
     return best
 
 
-def keep(difference: Difference, folder: Path) -> None:
+Kept = Callable[[Laboratory, Difference], None]  # what is done with one that differs
+
+
+@dataclass
+class Round:
+    """What a round has found."""
+
+    compared: int = 0
+    differing: list[Difference] = field(default_factory=list)
+    dropped: dict[str, list[int]] = field(default_factory=dict)  # by the reason
+
+    def __str__(self) -> str:
+        dropped = [f"{len(those)} dropped, {why}: {_few(those)}" for why, those in self.dropped.items()]
+        return "\n".join([f"{self.compared} programs compared", *dropped, f"{len(self.differing)} differ"])
+
+
+def run_round(choose: Callable[[int], Program], numbers: Sequence[int], jobs: int, kept: Kept | None = None) -> Round:
+    found = Round()
+    with tempfile.TemporaryDirectory(prefix="generated-") as name, ThreadPoolExecutor(jobs) as pool:
+        Path(name).chmod(0o755)  # for programs that become another user
+        laboratory = Laboratory(Path(name))
+        programs = [choose(number) for number in numbers]
+        binary = laboratory.build(programs)
+        results = pool.map(lambda place: compare(laboratory, binary, place, programs[place]), range(len(programs)))
+        for number, result in zip(numbers, results, strict=True):
+            if isinstance(result, str):
+                found.dropped.setdefault(result, []).append(number)
+                continue
+            found.compared += 1
+            if result:
+                found.differing.append(replace(result, number=number))
+                print(f"{number}: {result}", flush=True)
+                if kept:
+                    kept(laboratory, found.differing[-1])
+    return found
+
+
+def keep(folder: Path, whole: bool, laboratory: Laboratory, difference: Difference) -> None:
+    """Source and both endings, of a program that is as small as can be."""
+    if not whole:
+        difference = smallest(laboratory, difference)
+    folder = folder / str(difference.number)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "program.c").write_text(readable(difference.program))
     (folder / "plain").write_text(str(difference.plain))
@@ -136,49 +178,22 @@ def readable(program: Program) -> str:
     return grammar.source([program]).partition("\n\n")[2]
 
 
-def rounds(
-    laboratory: Laboratory, choose: Callable[[int], Program], numbers: Sequence[int], jobs: int
-) -> Iterator[tuple[int, Difference | str | None]]:
-    programs = [choose(number) for number in numbers]
-    binary = laboratory.build(programs)
-
-    def one(place: int) -> tuple[int, Difference | str | None]:
-        found = compare(laboratory, binary, place, programs[place])
-        if isinstance(found, Difference):
-            found = replace(found, number=numbers[place])
-        return numbers[place], found
-
-    with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(one, range(len(numbers)))
+def _few(numbers: Sequence[int]) -> str:
+    return " ".join(map(str, numbers[:40])) + (" …" if len(numbers) > 40 else "")
 
 
 def main() -> int:
     arguments = _arguments()
     choose = partial(grammar.single if arguments.single else grammar.program, arguments.seed)
     numbers = [arguments.only] if arguments.only is not None else list(range(arguments.count))
-    differing: list[Difference] = []
-    dropped: dict[str, list[int]] = {}
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="generated-") as name:
-        Path(name).chmod(0o755)
-        laboratory = Laboratory(Path(name))
-        for number, found in rounds(laboratory, choose, numbers, arguments.jobs):
-            if isinstance(found, Difference):
-                if arguments.keep and not arguments.whole:
-                    found = smallest(laboratory, found)
-                differing.append(found)
-                print(f"{number}: {found}", flush=True)
-                if arguments.keep:
-                    keep(found, arguments.keep / str(number))
-            elif found:
-                dropped.setdefault(found, []).append(number)
     if arguments.only is not None:
         print(readable(choose(arguments.only)))
-    print(f"{len(numbers)} programs of seed {arguments.seed}, {time.monotonic() - began:.0f} s")
-    for why, those in dropped.items():
-        print(f"{len(those)} dropped, {why}: {' '.join(map(str, those[:40]))}")
-    print(f"{len(differing)} differ")
-    return bool(differing)
+    began = time.monotonic()
+    kept = partial(keep, arguments.keep, arguments.whole) if arguments.keep else None
+    found = run_round(choose, numbers, arguments.jobs, kept)
+    print(found)
+    print(f"seed {arguments.seed}, {time.monotonic() - began:.0f} s")
+    return bool(found.differing)
 
 
 def _arguments() -> argparse.Namespace:
@@ -189,7 +204,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for those that differ: source and both endings")
     parser.add_argument("--single", action="store_true", help="programs of one fragment, each in its turn")
     parser.add_argument("--whole", action="store_true", help="do not make them smaller")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     return parser.parse_args()
 
 

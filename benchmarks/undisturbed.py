@@ -173,6 +173,10 @@ PROGRAM_ROWS: dict[str, list[Program]] = {
         native("pointers to nowhere", "bad_pointers.c"),
         Program("14 signals to the command", COUNTING, meanwhile=partial(_send_each, to_the_job=False)),
         Program("14 signals to the job", COUNTING, meanwhile=partial(_send_each, to_the_job=True)),
+        *[
+            native(f"signal {n} to the job at the very end", "signal_at_the_end.c", str(n))
+            for n in (10, 15, 30, 34, 64)
+        ],
         Program("interrupted while saving", script("", PYTHON, "interrupted_save.py").build, meanwhile=_interrupt),
         native("names of the C library reused", "own_names.c", "segv"),
         native("exceptions out of a handler", "throws.cc", "caught", by="g++", flags=THROWING),

@@ -25,12 +25,27 @@ FRAGMENT in_small_thread(stack_size size, body inside) {
     say("joined");
 }
 
+/* Nobody joins it; a value of the thread's own says when it is gone. */
+static volatile int gone;
+static pthread_key_t going;
+static void note_gone(void *unused) {
+    (void)unused;
+    gone = 1;
+}
+static void *run_detached(void *inside) {
+    pthread_setspecific(going, inside);
+    return run(inside);
+}
 FRAGMENT in_detached_thread(body inside) {
     pthread_t thread;
     pthread_attr_t attributes;
+    gone = 0;
+    pthread_key_create(&going, note_gone);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (!pthread_create(&thread, &attributes, run, inside)) milliseconds(30);
+    if (pthread_create(&thread, &attributes, run_detached, inside)) return;
+    for (int i = 0; i < 4000 && !gone; i++) milliseconds(1);
+    say("detached thread gone %d", gone);
 }
 
 /* The first thread leaves; the last one to end decides the status. */
