@@ -29,7 +29,7 @@ _SWITCHES = re.compile(r"(?:TF|TF2|XLA|CUDA|NCCL|ROCM|HIP|JAX|RAY|KERAS|GOTO)_\w
 _PATH = re.compile(r"[\w/.~+:@%,={}$ -]*")
 _SETTING = re.compile(r"[\w.,:;=/+%@*{}()<> -]{0,400}")
 _SWITCH = re.compile(
-    r"(?i)|true|false|on|off|yes|no|none|auto|[-+]?\d{1,12}(?:\.\d{1,6})?(?:[kmgt]i?b?|%)?(?:,\d{1,6})*"
+    r"(?i)|true|false|on|off|yes|no|none|auto|[-+]?\d{1,12}(?:\.\d{1,6}){0,3}(?:[kmgt]i?b?|%)?(?:,\d{1,6})*"
 )
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?(?:-dbg|-debug|\.exe)?")

@@ -37,7 +37,7 @@ _KNOWN = (
     r"(?:sk|rk|pk|whsec)_(?:live|test)?_?[A-Za-z0-9]{16,}",  # Stripe
     r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}",  # Slack
     r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|1//[\w-]{30,}",  # Google
-    r"eyJ[\w-]{8,2000}\.[\w-]{8,}(?:\.[\w-]*)?",  # JSON Web Token
+    r"eyJ[\w-]{8,500}\.[\w-]{8,}(?:\.[\w-]*)?",  # JSON Web Token
     r"npm_[A-Za-z0-9]{30,}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}",
     r"SG\.[\w-]{16,80}\.[\w-]{16,}",  # SendGrid
     r"do[opr]_v1_[0-9a-f]{32,}|dapi[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
@@ -59,15 +59,16 @@ _WEBHOOK = re.compile(r"(?<=hooks\.slack\.com/services/)[\w/]{20,}|(?<=discord\.
 _AUTHORIZATION = re.compile(r"(?i)\b(?:bearer|basic)\s+(?P<value>(?=\S*[\d=])[\w.~+/=-]{12,})")
 # name = value, "name": "value", --name=value; a quoted value may hold anything, a bare one is a word.
 _ASSIGNED = re.compile(
-    r"(?P<name>[A-Za-z_][\w.-]{0,60})(?P<is>[\"']?\]?\s{0,3}(?:=>|=(?!=)|:(?!:))\s{0,3})"
+    r"(?<![\w.])(?P<name>[A-Za-z_][\w.-]{0,60})(?P<is>[\"']?\]?\s{0,3}(?:=>|=(?!=)|:(?!:))\s{0,3})"
     r"(?:[rbfuRBFU]{0,2}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|\\.){3,400})(?P=quote)"
-    r"|(?P<bare>[^\s\"'()\[\]{},;<>]{6,400})(?![^\s\"'){}\],;<>]))"
+    r"|(?P<bare>[^\s\"'()\[\]{},;<>=]{6,400}={0,2})(?![^\s\"'){}\],;<>]))"
 )
 # Bare words that are no secrets: attributes, types, numbers, paths, variables of a shell.
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:str|int|float|bool|bytes|None|True|False)\b.*"
     r"|[-+]?[\d.,_]+[a-zA-Z%]{0,3}|/.*|\$.*"
 )
+_LITERAL = re.compile(r"(?P<quote>[\"'])(?P<inner>(?:(?!(?P=quote))[^\n\\]|\\.)*)(?P=quote)")
 _LETTERS = re.compile(r"[A-Za-z_-]+")
 _UUID = re.compile(r"[A-Za-z]{0,5}-?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # the GPU's, a job's
 
@@ -93,8 +94,9 @@ class Scanner:
         return _WORD.sub(_unless_ordinary, _ASSIGNED.sub(_without_assigned, self._known(text)))
 
     def source(self, text: str) -> str:
-        """Of a program: what is assigned there without quotes is code."""
-        return _WORD.sub(_unless_ordinary, _ASSIGNED.sub(_without_literal, self._known(text)))
+        """Of a program: what is assigned there without quotes is code, unless it stands inside of a string."""
+        text = _LITERAL.sub(_cleaned_literal, _ASSIGNED.sub(_without_literal, self._known(text)))
+        return _WORD.sub(_unless_ordinary, text)
 
     def name(self, name: str) -> str:
         """Of a path, a function, a library: only what can be nothing else."""
@@ -165,6 +167,10 @@ def _without_literal(match: re.Match[str]) -> str:
     if not match["quote"] or not is_secret_name(_last(match["name"])):
         return match[0]
     return match[0].removesuffix(match["quoted"] + match["quote"]) + HIDDEN + match["quote"]
+
+
+def _cleaned_literal(match: re.Match[str]) -> str:
+    return match["quote"] + _ASSIGNED.sub(_without_assigned, match["inner"]) + match["quote"]
 
 
 def _last(name: str) -> str:

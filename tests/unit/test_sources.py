@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
-from faultlens.capture.sources import own_sources
+from msgspec.structs import replace
+
+from faultlens.capture.sources import own_sources, with_sources, without_sources
 from faultlens.crash import Crash, Frame, Outcome, Program, Thread
 
 
@@ -30,6 +33,19 @@ def test_modules_beside_the_program_come_along(tmp_path: Path) -> None:
     (tmp_path / "unused.py").write_text("secret = 1\n")
     found = own_sources(crashed(tmp_path, "main.py"))
     assert [Path(path).name for path in found] == ["main.py", "helper.py", "buffers.py"]
+
+
+def test_only_lines_near_frames_and_those_that_rules_read_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("f()\n" + "private = 'x'\n" * 20 + "import helper\n")
+    (tmp_path / "helper.py").write_text("private = 'x'\n")
+    crash = crashed(tmp_path, "main.py")
+    kept = with_sources(crash)
+    assert kept.sources == {"main.py": "f()\nprivate = 'x'\n" + "\n" * 19 + "import helper\n"}
+    assert kept.source_digests["main.py"] == hashlib.sha256((tmp_path / "main.py").read_bytes()).hexdigest()
+    assert len(kept.source_digests) == 2
+    whole = with_sources(replace(crash, program=replace(crash.program, redacted=False)))
+    assert whole.sources["main.py"] == (tmp_path / "main.py").read_text()
+    assert without_sources(kept).sources == {}
 
 
 def test_without_a_stack_the_script_itself(tmp_path: Path) -> None:

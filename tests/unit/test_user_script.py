@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,12 @@ def found(folder: Path, *command: str, text: str = "print(1)\n", **facts: object
 
 @pytest.mark.parametrize(
     "command",
-    [("python", "train.py"), ("/venv/bin/python3.11", "-u", "-X", "dev", "train.py"), ("python", "-m", "train")],
+    [
+        ("python", "train.py"),
+        ("/venv/bin/python3.11", "-u", "-X", "dev", "train.py"),
+        ("python", "-m", "train"),
+        ("python", "-Wignore", "-mtrain"),
+    ],
 )
 def test_the_script_of_a_command(tmp_path: Path, command: tuple[str, ...]) -> None:
     script = found(tmp_path, *command)
@@ -67,6 +73,19 @@ def test_a_file_that_changed_since(tmp_path: Path) -> None:
     assert script.differs == ("train.py",)
 
 
+def test_the_rest_of_a_file_is_read_where_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("a = 1\nb = 2\n")
+    digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
+    for sources in ({str(path): "\nb = 2\n"}, {}):
+        script = user_script(crash(tmp_path, "python", "train.py", sources=sources, source_digests=digests))
+        assert script.sources == {"reproduce.py": "a = 1\nb = 2\n"}
+        assert not script.differs
+    path.write_text("a = 2\nb = 2\n")
+    with pytest.raises(NoScriptError, match=r"train\.py is not what it was"):
+        user_script(crash(tmp_path, "python", "train.py", sources=sources, source_digests=digests))
+
+
 def test_modules_and_data_come_along(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "words.txt").write_text("alpha\n")
@@ -92,6 +111,7 @@ def test_a_library_is_named_instead_of_found_through_the_environment(tmp_path: P
     ("command", "why"),
     [
         (("python", "-c", "<redacted>"), "-c"),
+        (("python", "-uc", "<redacted>"), "-c"),
         (("python", "other.py"), "other.py is not in the report"),
         (("python", "-m", "other"), "module other"),
         ((), "does not tell"),

@@ -37,7 +37,9 @@ def condensed(text: str, near: Collection[int], telling: Collection[int]) -> str
     tree = parse(text)
     if tree is not None:
         try:
-            kept = _without(text, [*_statements(tree.body, text, {*near, *telling}), *_strings(tree, near)], near)
+            kept = _without(
+                text, [*_statements(tree.body, text, {*near, *telling}, may_be_empty=True), *_strings(tree, near)], near
+            )
         except (tokenize.TokenError, SyntaxError, RecursionError):
             kept = ""
         if kept and parse(kept) is not None:
@@ -49,7 +51,7 @@ def condensed(text: str, near: Collection[int], telling: Collection[int]) -> str
 # ---------------------------------------------------------------------------------------- statements
 
 
-def _statements(block: list[ast.stmt], text: str, wanted: set[int]) -> Iterator[_Span]:
+def _statements(block: list[ast.stmt], text: str, wanted: set[int], may_be_empty: bool = False) -> Iterator[_Span]:
     """Those that go."""
     lines = text.encode().split(b"\n")
     kept = [_is_wanted(statement, wanted) for statement in block]
@@ -63,7 +65,7 @@ def _statements(block: list[ast.stmt], text: str, wanted: set[int]) -> Iterator[
         shares = bool(before.strip() or after.strip())  # its line with others
         if shares and end > first:
             continue  # stays: what follows it on its last line could not stand alone
-        alone = not any(kept) and place == 0
+        alone = place == 0 and not any(kept) and not may_be_empty
         yield _Span(first, statement.col_offset, end, end_column, "pass" if shares or alone else "")
 
 

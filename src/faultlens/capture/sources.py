@@ -46,7 +46,7 @@ def with_sources(crash: Crash, folders: SourceFolders | None = None) -> Crash:
     near = {path: around(frame.line for frame in _frames(crash) if frame.file == path and frame.line) for path in found}
     telling = telling_lines(whole)
     kept = {path: condensed(text, near[path], telling[path]) for path, text in whole.sources.items()}
-    return replace(whole, sources=kept)
+    return replace(whole, sources={path: text for path, text in kept.items() if text.strip()})
 
 
 def without_sources(crash: Crash) -> Crash:
