@@ -26,6 +26,9 @@ def check_room(path: Path, form: Format, of_memory: bool = True) -> None:
     if not folder.writable:
         raise SaveError(f"{path} was not saved: {folder.path} may not be written to.",
                         "Change its permissions, or save elsewhere.")  # fmt: skip
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
+        raise SaveError(f"{path} was not saved: it may not be written to.",
+                        "Change its permissions, or save under another name.")  # fmt: skip
     if folder.free is not None and folder.free < size:
         raise SaveError(
             f"{path} was not saved: it needs about {in_words(size)}, and {in_words(folder.free)} are free"
@@ -43,10 +46,7 @@ def check_room(path: Path, form: Format, of_memory: bool = True) -> None:
 
 
 def _check_name(path: Path, form: Format) -> None:
-    """What bears the name now will be moved away: that must be a save, and nothing else, and ours to change."""
-    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
-        raise SaveError(f"{path} was not saved: it may not be written to.",
-                        "Change its permissions, or save under another name.")  # fmt: skip
+    """What bears the name now will be moved away: that must be a save, and nothing else."""
     if form.name in ("saved_model", "checkpoint") and not is_utf8(str(path)):
         raise SaveError(f"{path} was not saved: TensorFlow takes no path that is not UTF-8.",
                         "Save under another name, or as .keras or .weights.h5.")  # fmt: skip
