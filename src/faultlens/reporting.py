@@ -7,15 +7,22 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from faultlens.crash import Crash
-from faultlens.diagnosis import UNKNOWN
+from faultlens.diagnosis import UNKNOWN, Reproducer
 from faultlens.finding import Finding
 from faultlens.reportfile import Report
-from faultlens.scrub import scrubbed
+from faultlens.scrub import scrubbed, without_secrets
 
 
 def renewed(stored: Report) -> Report:
     """A stored report with the verdict of today's rules."""
-    return replace(make_report(stored.crash, stored.findings), reproducer=stored.reproducer)
+    return with_reproducer(make_report(stored.crash, stored.findings), stored.reproducer)
+
+
+def with_reproducer(report: Report, reproducer: Reproducer | None) -> Report:
+    """The script that lies in its folder stays as it is; the copy in the report has no secrets."""
+    if reproducer and report.crash.program.redacted:
+        reproducer = without_secrets(reproducer)
+    return replace(report, reproducer=reproducer)
 
 
 def with_findings(report: Report) -> Report:
@@ -37,6 +44,8 @@ def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Itera
 
     What must not be kept or shown is taken out first: the `secrets`, and what looks like one (scrub.py)."""
     crash = scrubbed(crash, secrets)
+    if crash.program.redacted:
+        findings = tuple(map(without_secrets, findings))
     if crash.outcome.kind == "ok" and not crash.fault and not (crash.hunt and crash.hunt.block):
         return Report(outcome=crash.outcome, crash=crash)  # nothing to explain: the catalogue need not be loaded
     try:

@@ -26,8 +26,11 @@ from faultlens.crash import (
     PythonInfo,
     Thread,
 )
+from faultlens.diagnosis import Reproducer
 from faultlens.redaction import redact_command, redact_environment
 from faultlens.secret_words import HIDDEN, Scanner, secret_values
+
+_SOURCES = {(Crash, "sources"), (Reproducer, "script")}
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -48,6 +51,11 @@ def scrubbed(crash: Crash, secrets: Iterable[str] = ()) -> Crash:
         return crash
     scanner = Scanner({*secrets, *_in_environments(crash)})
     return _Cleaner(scanner).record(_without_arguments(crash))
+
+
+def without_secrets(record: T) -> T:
+    """Any record whose texts come from elsewhere: less what looks like a secret."""
+    return _Cleaner(Scanner()).record(record)
 
 
 def _in_environments(crash: Crash) -> Iterator[str]:
@@ -77,7 +85,7 @@ class _Cleaner:
         changes = {}
         for name in record.__struct_fields__:
             value = getattr(record, name)
-            is_source = isinstance(record, Crash) and name == "sources"
+            is_source = (type(record), name) in _SOURCES
             new = self._value(value, self._scanner.source if is_source else clean)
             if new is not value:
                 changes[name] = new

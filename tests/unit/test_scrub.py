@@ -27,7 +27,9 @@ from faultlens.crash import (
     Thread,
 )
 from faultlens.diagnose import diagnose
-from faultlens.reporting import make_report
+from faultlens.diagnosis import Reproducer
+from faultlens.finding import Finding
+from faultlens.reporting import make_report, with_reproducer
 from faultlens.scrub import scrubbed
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ"
@@ -76,6 +78,16 @@ def test_every_part(secret: str) -> None:
 def test_values_known_from_elsewhere() -> None:
     crash = recorded.ended(output=Output(stdout="said swordfish"))
     assert make_report(crash, secrets=["swordfish"]).crash.output.stdout == "said <redacted>"
+
+
+def test_what_comes_with_a_crash() -> None:
+    found = Finding(check="c", severity="error", title=f"LD_PRELOAD={TOKEN}", evidence=(), fixes=())
+    report = make_report(recorded.ended(), findings=(found,))
+    assert report.findings[0].title == "LD_PRELOAD=<redacted>"
+    script = Reproducer(kind="script", script=f"login('{TOKEN}')\ntoken = get()", files={"a.npy": TOKEN.encode()})
+    kept = with_reproducer(report, script).reproducer
+    assert kept and kept.script == "login('<redacted>')\ntoken = get()"
+    assert kept.files == {"a.npy": b"*" * len(TOKEN)}
 
 
 def test_the_wish_of_the_user() -> None:

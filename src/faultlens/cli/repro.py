@@ -92,13 +92,12 @@ def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace,
 
 def _hand_over(report: Report, found: Found, kept: Path | None, written: Path, arguments: argparse.Namespace) -> None:
     """`kept`: the report that gets its reproducer."""
-    import msgspec
-
     from faultlens.report.reproducer import reproducer_in_words, script_lines
+    from faultlens.reporting import with_reproducer
     from faultlens.store import folder
 
     record = found.record()
-    report = msgspec.structs.replace(report, reproducer=record)
+    report = with_reproducer(report, record)
     if kept:
         folder.update(kept, report)
     if arguments.json:
