@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from faultlens.capture.agent import LIBRARY, layout
 from faultlens.environment import elf
@@ -52,17 +53,30 @@ def agent_environment(environment: Mapping[str, str], area_path: str, follow_chi
     return extended
 
 
-def agent_problem(program: str) -> str | None:
+class AgentProblem(NamedTuple):
+    reason: str
+    instead: Literal["tracer", "status"] = "tracer"
+
+
+def agent_problem(program: str) -> AgentProblem | None:
     """Why the agent cannot be used with this program, if so."""
     if not LIBRARY.exists():
-        return "the capture agent was not built (no C compiler at install time)"
+        return AgentProblem("the capture agent was not built (no C compiler at install time)")
     if set(str(LIBRARY)) & set(": $"):
-        return "faultlens is installed under a path with a blank, a colon or a dollar sign"
-    if _is_static(shutil.which(program) or program):
-        return f"{program} is statically linked"
+        return AgentProblem("faultlens is installed under a path with a blank, a colon or a dollar sign")
+    path = shutil.which(program) or program
+    if _is_static(path):
+        return AgentProblem(f"{program} is statically linked")
+    verdict = ctypes.CDLL(str(LIBRARY)).faultlens_loadable(os.fsencode(path))
+    if verdict == layout.FOREIGN:
+        return AgentProblem(f"{program} is built for another C library or processor")
+    if verdict == layout.SANITIZED:  # which speaks for itself, and does not work under ptrace
+        return AgentProblem(f"{program} is built with a sanitizer that must be the first to be loaded", "status")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and limit < ctypes.sizeof(layout.Area):
-        return "the memory it shares with faultlens counts as a file, which may not be as large (ulimit -f)"
+        return AgentProblem(
+            "the memory it shares with faultlens counts as a file, which may not be as large (ulimit -f)"
+        )
     return None
 
 

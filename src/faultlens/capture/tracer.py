@@ -59,30 +59,32 @@ class Tracer:
         if event:
             _resume(PTRACE_CONT, tid)
             return None
-        if stop_signal in FATAL:
-            self._fatal(tid, stop_signal)
-        _resume(PTRACE_CONT, tid, stop_signal)
+        if stop_signal not in FATAL or not self._fatal(tid, stop_signal):
+            _resume(PTRACE_CONT, tid, stop_signal)
         return None
 
-    def _fatal(self, tid: int, number: int) -> None:
+    def _fatal(self, tid: int, number: int) -> bool:
+        """True: it was the end of the process, which has happened."""
         status = read_fields(f"/proc/{tid}/status", ":")
         pid = int(status.get("Tgid", "0"))
         bit = 1 << (number - 1)
         if pid in self._dying or int(status.get("SigIgn", "0"), 16) & bit:
-            return
+            return False
         try:
             fault = RawFault(tid, siginfo_of(tid), registers_of(tid))
         except OSError:
-            return  # killed meanwhile
+            return False  # killed meanwhile
         if int(status.get("SigCgt", "0"), 16) & bit:
             self._handled[tid] = fault._replace(chained=True)
-            return
+            return False
         self._dying.add(pid)
         # Raised again by a handler: the fault that the handler was called for is the true one.
         fault = self._handled.pop(tid, fault) if _is_sent(fault.siginfo) else fault
         with self.held(pid, stopped=tid) as freeze:
             freeze.registers[tid] = fault.registers
             self._on_death(Death(pid, (fault,)), freeze)
+            _resume(PTRACE_CONT, tid, number)  # before the others, which must not outlive it
+        return True
 
     @contextlib.contextmanager
     def held(self, pid: int, stopped: int | None = None) -> Iterator[Freeze]:

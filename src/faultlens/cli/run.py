@@ -155,10 +155,11 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
     capture = {"ptrace": "tracer", "none": "status"}.get(arguments.capture, "agent")
     if capture == "agent" and (problem := launch.agent_problem(command[0])):
         if arguments.capture == "agent":
-            raise FaultlensError(f"The agent cannot be used: {problem}.", "Use --capture=ptrace.")
+            raise FaultlensError(f"The agent cannot be used: {problem.reason}.", "Use --capture=ptrace.")
         if not arguments.quiet:
-            _say(f"using ptrace, because {problem}")
-        capture = "tracer"
+            way = "using ptrace" if problem.instead == "tracer" else "watching the exit status alone"
+            _say(f"{way}, because {problem.reason}")
+        capture = problem.instead
     return Options(
         capture=capture,  # type: ignore[arg-type]
         timeout=arguments.timeout,

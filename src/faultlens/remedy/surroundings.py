@@ -31,7 +31,7 @@ def surroundings_of(crash: Crash, wishes: Wishes) -> Surroundings:
             f"The Python of the program, {one_line(python, 200)}, is not here.", "Name one with --python."
         )
     if problem := launch.agent_problem(python):
-        raise FaultlensError(f"No trial could be watched: {problem}.", "Name another Python with --python.")
+        raise FaultlensError(f"No trial could be watched: {problem.reason}.", "Name another Python with --python.")
     return Surroundings(python, _settings(crash) if wishes.own else {}, wishes.of_child)
 
 

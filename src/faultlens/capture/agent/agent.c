@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 struct fl_area *area;
 int own_pid;
@@ -24,7 +23,7 @@ void find_next_functions(void) {
 
 int64_t now_ns(void) {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    NEXT(clock_gettime)(CLOCK_REALTIME, &t);
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
@@ -64,14 +63,16 @@ EXPORT pid_t _Fork(void) {
 static struct fl_area *open_area(const char *path) {
     static const char kind[] = "/memfd:faultlens ";
     char target[64];
-    if (readlink(path, target, sizeof target) < (ssize_t)sizeof kind || strncmp(target, kind, sizeof kind - 1)) return NULL;
-    int file = NEXT(open)(path, O_RDWR | O_CLOEXEC);
+    long length = kernel(SYS_readlink, (long)path, (long)target, sizeof target, 0, 0, 0);
+    if (length < (long)sizeof kind || strncmp(target, kind, sizeof kind - 1)) return NULL;
+    long file = kernel(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
     if (file < 0) return NULL;
-    struct fl_area *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (found == MAP_FAILED) return NULL;
-    if (found->magic == FL_MAGIC && found->version == FL_VERSION) return found;
-    munmap(found, sizeof *found);
+    long found = kernel(SYS_mmap, 0, sizeof *area, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    kernel(SYS_close, file, 0, 0, 0, 0, 0);
+    if (found < 0) return NULL;
+    struct fl_area *shared = (struct fl_area *)found;
+    if (shared->magic == FL_MAGIC && shared->version == FL_VERSION) return shared;
+    kernel(SYS_munmap, found, sizeof *area, 0, 0, 0, 0);
     return NULL;
 }
 
@@ -83,8 +84,9 @@ static void __attribute__((constructor)) start_agent(void) {
     struct fl_area *found = is_traced() ? NULL : open_area(path);
     if (found && pthread_key_create(&own_stack_key, take_own_stack) == 0) {
         own_pid = process_id();
-        give_own_stack();
         cover_default_actions();
+        learn_shown_stack();
+        give_own_stack();
         pthread_atfork(NULL, NULL, begin_forked_child);
         remember_own_loader();
         __atomic_fetch_add(&found->attached, 1, __ATOMIC_RELAXED);

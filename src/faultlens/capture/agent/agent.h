@@ -28,6 +28,13 @@ enum fl_state {
     FL_ACCEPTED = 3, /* the supervisor is looking at the process; back to FL_FREE lets it die */
 };
 
+/* Can the agent be loaded into a program? */
+enum fl_loadable {
+    FL_LOADABLE = 0,
+    FL_FOREIGN = 1,   /* another C library or architecture */
+    FL_SANITIZED = 2, /* its sanitizer must come first */
+};
+
 struct fl_fault {
     int32_t pid;
     int32_t tid;

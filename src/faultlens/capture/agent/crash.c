@@ -4,11 +4,7 @@
 
 #include <linux/futex.h>
 #include <sys/resource.h>
-#include <time.h>
 
-/* The C library keeps this signal for itself and lets nobody block it (SIGSETXID). What it is for, setuid() in
- * all threads, is not wanted any more. */
-#define PARK_SIGNAL 33
 #define PARK_LIMIT_NS 20000000
 #define MAX_PARKED 4096
 
@@ -102,7 +98,7 @@ static uint32_t signal_threads(int folder, int pid, int self) {
             int tid = number_in(entry->name);
             at += entry->size;
             if (!tid || tid == self || sent_count == MAX_PARKED || was_sent_to(tid)) continue;
-            if (kernel(SYS_tgkill, pid, tid, PARK_SIGNAL, 0, 0, 0) == 0) sent_to[sent_count++] = tid;
+            if (kernel(SYS_tgkill, pid, tid, OUR_SIGNAL, 0, 0, 0) == 0) sent_to[sent_count++] = tid;
         }
     return sent_count - before;
 }
@@ -113,7 +109,7 @@ static void stop_other_threads(void) {
     sent_count = parked_count = 0;
     int folder = open_task_folder();
     if (folder < 0) return;
-    kernel_action(PARK_SIGNAL, &action, NULL);
+    kernel_action(OUR_SIGNAL, &action, NULL);
     int64_t end = now_ns() + PARK_LIMIT_NS;
     /* Threads that run may start others: look again until nothing is new. */
     while (signal_threads(folder, process_id(), thread_id()) && now_ns() < end)

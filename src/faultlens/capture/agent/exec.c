@@ -17,6 +17,15 @@ static char agent_path[4096];
 static char area_entry[256]; /* "FAULTLENS_AGENT=<path>" */
 static int only_this;        /* the process whose children are spared; 0: all are watched */
 
+static bool is_there(const char *path, int mode) {
+    return kernel(SYS_faccessat, AT_FDCWD, (long)path, mode, 0, 0, 0) == 0;
+}
+
+static mode_t mode_of(const char *path) {
+    struct stat state;
+    return kernel(SYS_newfstatat, AT_FDCWD, (long)path, (long)&state, 0, 0, 0) ? 0 : state.st_mode;
+}
+
 static bool is_readable(const void *address) {
     char byte;
     struct iovec to = {&byte, 1}, from = {(void *)address, 1};
@@ -41,6 +50,11 @@ static const char *variable(char *const *environment, const char *name) {
     return NULL;
 }
 
+static bool has_agent(char *const *environment) {
+    const char *preload = variable(environment, "LD_PRELOAD");
+    return preload && strstr(preload, AGENT_FILE);
+}
+
 /* What the environment of a program to be started needs; room 0: it is good as it is. */
 struct change {
     size_t room;         /* for entries */
@@ -54,9 +68,9 @@ static struct change change_for(const char *path, char *const *environment, bool
     long count = count_entries(environment);
     if (count < 0) return none;
     const char *preload = variable(environment, "LD_PRELOAD");
-    bool has_library = preload && strstr(preload, AGENT_FILE), has_area = variable(environment, "FAULTLENS_AGENT");
+    bool has_library = has_agent(environment), has_area = variable(environment, "FAULTLENS_AGENT");
     bool is_spared = only_this && (is_child || only_this != process_id());
-    bool takes = !is_spared && access(agent_path, R_OK) == 0 && (!path || is_loadable_into(path));
+    bool takes = !is_spared && is_there(agent_path, R_OK) && (!path || loadable_into(path) == FL_LOADABLE);
     if (takes ? has_library && has_area : is_spared || !has_library) return none;
     size_t size = sizeof "LD_PRELOAD=:" + strlen(agent_path) + (preload ? strlen(preload) : 0);
     return (struct change){(size_t)count + ADDED_ENTRIES, size, takes};
@@ -95,11 +109,25 @@ static char *const *changed(char *const *environment, bool takes_agent, char **r
     return room;
 }
 
-#define WITH_AGENT(path, environment, is_child)                        \
-    struct change change_ = change_for(path, environment, is_child);   \
-    char *room_[change_.room + 1], preload_[change_.preload_size];     \
-    char *const *extended =                                            \
-        change_.room ? changed(environment, change_.takes_agent, room_, preload_, sizeof preload_) : environment
+/* Evaluates `call`, in which `extended` is the environment to use. If that makes it too large, `call` is evaluated
+ * again without what is ours. */
+#define WITH_AGENT(path, environment, is_child, call)                                                       \
+    ({                                                                                                      \
+        struct change change_ = change_for(path, environment, is_child);                                    \
+        char *room_[change_.room + 1], preload_[change_.preload_size];                                      \
+        char *const *extended = environment;                                                                \
+        if (change_.room) extended = changed(environment, change_.takes_agent, room_, preload_, sizeof preload_); \
+        if (area) hide_own_stack();                                                                         \
+        int result_ = call;                                                                                 \
+        if (area && (result_ == E2BIG || (result_ == -1 && errno == E2BIG)) && has_agent(extended)) {       \
+            size_t count_ = (size_t)count_entries(extended);                                                \
+            char *less_[count_ + ADDED_ENTRIES], kept_[strlen(variable(extended, "LD_PRELOAD")) + 16];      \
+            extended = changed(extended, false, less_, kept_, sizeof kept_);                                \
+            result_ = call;                                                                                 \
+        }                                                                                                   \
+        if (area) show_own_stack();                                                                         \
+        result_;                                                                                            \
+    })
 
 /* The file that execvp() would find; NULL: none. */
 static const char *in_path(const char *file, char *found) {
@@ -108,12 +136,11 @@ static const char *in_path(const char *file, char *found) {
     size_t length = strlen(file);
     for (const char *p = folders ? folders : "/bin:/usr/bin"; length < NAME_MAX;) {
         size_t size = strcspn(p, ":");
-        struct stat state;
         if (size + length + 2 < PATH_MAX) {
             memcpy(found, p, size);
             found[size] = '/';
             memcpy(found + size + (size != 0), file, length + 1);
-            if (access(found, X_OK) == 0 && stat(found, &state) == 0 && S_ISREG(state.st_mode)) return found;
+            if (is_there(found, X_OK) && S_ISREG(mode_of(found))) return found;
         }
         if (!p[size]) break;
         p += size + 1;
@@ -123,15 +150,13 @@ static const char *in_path(const char *file, char *found) {
 
 EXPORT int execve(const char *path, char *const *arguments, char *const *environment) {
     if (area) hold_if_crashing();
-    WITH_AGENT(path, environment, false);
-    return NEXT(execve)(path, arguments, extended);
+    return WITH_AGENT(path, environment, false, NEXT(execve)(path, arguments, extended));
 }
 
 EXPORT int execvpe(const char *file, char *const *arguments, char *const *environment) {
     if (area) hold_if_crashing();
     char found[PATH_MAX];
-    WITH_AGENT(in_path(file, found), environment, false);
-    return NEXT(execvpe)(file, arguments, extended);
+    return WITH_AGENT(in_path(file, found), environment, false, NEXT(execvpe)(file, arguments, extended));
 }
 
 EXPORT int execv(const char *path, char *const *arguments) { return execve(path, arguments, environ); }
@@ -170,15 +195,15 @@ EXPORT int execle(const char *path, const char *first, ...) {
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                        const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment) {
-    WITH_AGENT(path, environment, true);
-    return NEXT(posix_spawn)(pid, path, actions, attributes, arguments, extended);
+    return WITH_AGENT(path, environment, true,
+                      NEXT(posix_spawn)(pid, path, actions, attributes, arguments, extended));
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                         const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment) {
     char found[PATH_MAX];
-    WITH_AGENT(in_path(file, found), environment, true);
-    return NEXT(posix_spawnp)(pid, file, actions, attributes, arguments, extended);
+    return WITH_AGENT(in_path(file, found), environment, true,
+                      NEXT(posix_spawnp)(pid, file, actions, attributes, arguments, extended));
 }
 
 void remember_for_exec(const char *area_path) {

@@ -10,6 +10,10 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+
 static const int needed[] = {
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_tgsigqueueinfo, SYS_tgkill,
     SYS_kill, SYS_getpid, SYS_gettid, SYS_futex, SYS_prctl, SYS_openat, SYS_getdents64, SYS_lseek, SYS_close,
@@ -113,6 +117,7 @@ EXPORT int prctl(int option, ...) {
     va_start(list, option);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long), d = va_arg(list, long);
     va_end(list);
+    if (area && option == PR_SET_SYSCALL_USER_DISPATCH) step_aside(); /* a call of ours would be dispatched too */
     if (!area || option != PR_SET_SECCOMP) return NEXT(prctl)(option, a, b, c, d);
     return (int)set_filter(SYS_prctl, option, a, b, c, d, a == SECCOMP_MODE_STRICT ? NULL : (const void *)b);
 }
@@ -138,10 +143,10 @@ EXPORT long ptrace(enum __ptrace_request request, ...) {
 
 bool is_traced(void) {
     char status[1024] = "";
-    int file = NEXT(open)("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    long file = kernel(SYS_openat, AT_FDCWD, (long)"/proc/self/status", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (file < 0) return false;
-    long size = read(file, status, sizeof status - 1);
-    close(file);
+    long size = kernel(SYS_read, file, (long)status, sizeof status - 1, 0, 0, 0);
+    kernel(SYS_close, file, 0, 0, 0, 0, 0);
     const char *line = size > 0 ? strstr(status, "TracerPid:\t") : NULL;
     return line && line[strlen("TracerPid:\t")] != '0';
 }

@@ -20,6 +20,7 @@ OUTPUT_BYTES = 256 * 1024
 OUTPUT_MAGIC = 0x4C46
 
 FREE, CLAIMED, WAITING, ACCEPTED = range(4)
+LOADABLE, FOREIGN, SANITIZED = range(3)
 
 # Order of gregs in ucontext_t, <sys/ucontext.h>.
 GREGS = (

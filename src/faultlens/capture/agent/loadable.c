@@ -16,6 +16,10 @@
 
 static struct stat own_loader; /* the dynamic loader that we were loaded by; st_ino 0: not known */
 
+static bool look_at(const char *path, struct stat *state) {
+    return kernel(SYS_newfstatat, AT_FDCWD, (long)path, (long)state, 0, 0, 0) == 0;
+}
+
 void remember_own_loader(void) {
     const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
     size_t count = getauxval(AT_PHNUM);
@@ -23,7 +27,7 @@ void remember_own_loader(void) {
     for (size_t i = 0; headers && i < count; i++)
         if (headers[i].p_type == PT_PHDR) base = (uintptr_t)headers - headers[i].p_vaddr;
     for (size_t i = 0; headers && i < count; i++)
-        if (headers[i].p_type == PT_INTERP) stat((const char *)(base + headers[i].p_vaddr), &own_loader);
+        if (headers[i].p_type == PT_INTERP) look_at((const char *)(base + headers[i].p_vaddr), &own_loader);
 }
 
 static bool read_at(int file, uint64_t offset, void *to, size_t size) {
@@ -35,7 +39,7 @@ static bool has_our_loader(int file, const ElfW(Phdr) * interpreter) {
     struct stat loader;
     if (interpreter->p_filesz >= sizeof path || !read_at(file, interpreter->p_offset, path, interpreter->p_filesz))
         return false;
-    return stat(path, &loader) == 0 && loader.st_dev == own_loader.st_dev && loader.st_ino == own_loader.st_ino;
+    return look_at(path, &loader) && loader.st_dev == own_loader.st_dev && loader.st_ino == own_loader.st_ino;
 }
 
 /* Of files the addresses are those of memory. */
@@ -71,18 +75,18 @@ static bool needs_to_be_alone(int file, const ElfW(Phdr) * headers, size_t count
     return false;
 }
 
-static bool is_loadable_file(int file) {
+static enum fl_loadable judge_file(int file) {
     ElfW(Ehdr) header;
     ElfW(Phdr) headers[MAX_HEADERS];
-    if (!read_at(file, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG)) return true;
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return false;
+    if (!read_at(file, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG)) return FL_LOADABLE;
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return FL_FOREIGN;
     size_t count = header.e_phnum < MAX_HEADERS ? header.e_phnum : MAX_HEADERS;
-    if (!read_at(file, header.e_phoff, headers, count * sizeof *headers)) return true;
+    if (!read_at(file, header.e_phoff, headers, count * sizeof *headers)) return FL_LOADABLE;
     for (size_t i = 0; i < count; i++) {
-        if (headers[i].p_type == PT_INTERP && own_loader.st_ino && !has_our_loader(file, &headers[i])) return false;
-        if (headers[i].p_type == PT_DYNAMIC && needs_to_be_alone(file, headers, count, &headers[i])) return false;
+        if (headers[i].p_type == PT_INTERP && own_loader.st_ino && !has_our_loader(file, &headers[i])) return FL_FOREIGN;
+        if (headers[i].p_type == PT_DYNAMIC && needs_to_be_alone(file, headers, count, &headers[i])) return FL_SANITIZED;
     }
-    return true;
+    return FL_LOADABLE;
 }
 
 /* The program that runs a script, behind "#!". */
@@ -98,17 +102,22 @@ static bool read_interpreter(int file, char *path, size_t size) {
     return true;
 }
 
-bool is_loadable_into(const char *path) {
+enum fl_loadable loadable_into(const char *path) {
     char interpreter[256];
-    bool loadable = true;
     for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
         int file = (int)kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
-        if (file < 0) return true; /* not ours to say */
+        if (file < 0) break; /* not ours to say */
         bool is_script = read_interpreter(file, interpreter, sizeof interpreter);
-        if (!is_script) loadable = is_loadable_file(file);
+        enum fl_loadable verdict = is_script ? FL_LOADABLE : judge_file(file);
         kernel(SYS_close, file, 0, 0, 0, 0, 0);
-        if (!is_script) return loadable;
+        if (!is_script) return verdict;
         path = interpreter;
     }
-    return loadable;
+    return FL_LOADABLE;
+}
+
+/* Asked by the supervisor, before the program starts. */
+EXPORT int faultlens_loadable(const char *path) {
+    remember_own_loader();
+    return loadable_into(path);
 }

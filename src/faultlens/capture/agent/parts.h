@@ -31,6 +31,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -47,7 +48,8 @@ extern int own_pid;          /* getpid() is a system call; children of vfork and
 #define WRAPPED(X)                                                                                                  \
     X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt) X(sigaltstack) X(pthread_create) X(write)       \
     X(writev) X(syscall) X(prctl) X(ptrace) X(_exit) X(_Fork) X(fwrite) X(fputs) X(fputc) X(putc) X(vfprintf)                 \
-    X(__vfprintf_chk) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp) X(open) X(open64)
+    X(__vfprintf_chk) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp) X(open) X(open64)      \
+    X(clock_gettime)
 
 extern int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list arguments);
 extern void __longjmp_chk(struct __jmp_buf_tag to[1], int value) __attribute__((noreturn));
@@ -64,7 +66,8 @@ void find_next_functions(void);
 /* Other preloaded libraries may call us before our constructor has run. */
 #define NEXT(name) ({ if (!next_functions.name) find_next_functions(); next_functions.name; })
 
-/* The kernel itself, past the C library: no errno, no cancellation, nothing of ours in between. Returns -errno. */
+/* The kernel itself, past the C library: no errno, no cancellation, nothing of ours in between, and no function of the
+ * program's that happens to have the same name. Returns -errno. */
 static inline long kernel(long number, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
@@ -83,6 +86,10 @@ int64_t now_ns(void);
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 #define FATAL_COUNT (sizeof fatal_signals / sizeof *fatal_signals)
+
+/* The C library keeps this signal for itself and lets nobody block it (SIGSETXID: setuid() in all threads). We use it
+ * for a moment at the start, and when the process is about to end. */
+#define OUR_SIGNAL 33
 
 /* actions.c */
 struct kernel_action { /* struct kernel_sigaction: what rt_sigaction(2) takes */
@@ -115,6 +122,9 @@ extern __thread INITIAL_EXEC char *own_stack; /* the lowest byte of this thread'
 extern __thread INITIAL_EXEC int shown_stack_flags; /* what the thread would show without it in struct ucontext */
 void give_own_stack(void);
 void take_own_stack(void *stack);
+void learn_shown_stack(void);
+void hide_own_stack(void); /* until it is shown again: what is executed next sees what it would see without us */
+void show_own_stack(void);
 
 /* throws.c */
 void copy_exceptions(struct fl_slot *slot);
@@ -126,7 +136,7 @@ bool is_traced(void);
 /* exec.c, loadable.c */
 void remember_for_exec(const char *area_path);
 void spare_children(void);
-bool is_loadable_into(const char *path);
+enum fl_loadable loadable_into(const char *path);
 void remember_own_loader(void);
 
 #endif

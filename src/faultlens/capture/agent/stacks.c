@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "parts.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -46,15 +47,16 @@ static bool keep_spare(char *stack) {
 
 static char *make_stack(void) {
     size_t size = own_stack_size();
-    char *memory = mmap(NULL, GUARD + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return NULL;
-    if (mprotect(memory, GUARD, PROT_NONE) == 0) return memory + GUARD;
-    munmap(memory, GUARD + size);
+    long memory = kernel(SYS_mmap, 0, (long)(GUARD + size), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory < 0) return NULL;
+    if (kernel(SYS_mprotect, memory, GUARD, PROT_NONE, 0, 0, 0) == 0) return (char *)memory + GUARD;
+    kernel(SYS_munmap, memory, (long)(GUARD + size), 0, 0, 0, 0);
     return NULL;
 }
 
 static void drop_stack(char *stack) {
-    if (!keep_spare(stack)) munmap(stack - GUARD, GUARD + own_stack_size());
+    if (!keep_spare(stack)) kernel(SYS_munmap, (long)stack - GUARD, (long)(GUARD + own_stack_size()), 0, 0, 0, 0);
 }
 
 static long set_stack(const stack_t *stack, stack_t *before) {
@@ -76,14 +78,48 @@ void give_own_stack(void) {
     use_own_stack();
 }
 
+/* Destructors of the program's may crash as well: ours is the last, as far as there is an order. */
+static __thread INITIAL_EXEC int destructor_calls;
+
 void take_own_stack(void *stack) {
     stack_t now;
+    if (++destructor_calls < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(own_stack_key, stack) == 0) return;
     own_stack = NULL;
     if (set_stack(NULL, &now) == 0 && now.ss_sp == stack) {
         now.ss_flags = SS_DISABLE;
         set_stack(&now, NULL);
     }
     drop_stack(stack);
+}
+
+/* A frame of the kernel's tells what sigaltstack() does not. */
+static void on_learning(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number, (void)info;
+    shown_stack_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
+}
+
+void learn_shown_stack(void) {
+    struct kernel_action action = {(void *)on_learning, SA_SIGINFO | SA_RESTORER, restorer, 0}, before;
+    uint64_t blocked = 0;
+    kernel(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, sizeof blocked, 0, 0);
+    if (blocked & 1ull << (OUR_SIGNAL - 1) || kernel_action(OUR_SIGNAL, &action, &before)) return;
+    kernel(SYS_tgkill, process_id(), thread_id(), OUR_SIGNAL, 0, 0, 0);
+    kernel_action(OUR_SIGNAL, &before, NULL);
+}
+
+static bool is_own_stack_used(void) {
+    stack_t now;
+    return own_stack && set_stack(NULL, &now) == 0 && now.ss_sp == own_stack;
+}
+
+void hide_own_stack(void) {
+    stack_t none = {.ss_flags = SS_DISABLE};
+    if ((shown_stack_flags & SS_DISABLE) && is_own_stack_used()) set_stack(&none, NULL);
+}
+
+void show_own_stack(void) {
+    stack_t now;
+    if (own_stack && set_stack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) use_own_stack();
 }
 
 EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
@@ -118,7 +154,7 @@ static void *begin_thread(void *raw) {
     free(start);
     shown_stack_flags = SS_DISABLE;
     give_own_stack();
-    if (own_stack && pthread_setspecific(own_stack_key, own_stack)) take_own_stack(own_stack);
+    if (own_stack) pthread_setspecific(own_stack_key, own_stack); /* if that fails, the stack outlives the thread */
     return function(argument);
 }
 
