@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from conftest import PROGRAMS
 
 Call = Callable[..., str]
+Compile = Callable[[str], Path]
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Compile:
+    """compiled("name"): a C program of programs/undisturbed."""
+
+    def build(name: str) -> Path:
+        program = tmp_path / name
+        source = PROGRAMS / "undisturbed" / f"{name}.c"
+        subprocess.run(["gcc", "-O1", "-g", "-w", "-pthread", "-o", program, source], check=True, timeout=60)
+        return program
+
+    return build
 
 
 @pytest.mark.parametrize("capture", ["agent", "ptrace"])
@@ -115,3 +132,50 @@ def test_a_fault_that_heals_while_we_look_is_fatal_all_the_same(run) -> None:
     done = run(program)
     assert done.returncode == -signal.SIGBUS
     assert "survived" not in done.stdout
+
+
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_a_handler_that_raises_its_own_signal_again_does_not_hide_the_fault(
+    run, compiled: Compile, capture: str
+) -> None:
+    """The signal is blocked while the handler runs, so it arrives when the handler has returned."""
+    done = run([compiled("raise_again"), "segv"], options=["--capture", capture])
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "goodbye\n")
+    assert (done.died.fault.code, done.died.fault.address, done.died.fault.seen) == ("SEGV_MAPERR", 8, "chained")
+
+
+def test_a_program_that_recovered_and_then_failed_is_not_accused(run, compiled: Compile) -> None:
+    done = run([compiled("probe_address")])
+    assert (done.returncode, done.stdout, done.stderr) == (1, "readable: 0 1\n", "")
+    assert done.died.fault is None
+    assert done.saved == []
+
+
+def test_threads_are_seen_where_they_were_when_another_one_crashed(run, call: Call) -> None:
+    """They stand still in a handler of ours, which is not theirs."""
+    before = (
+        "import threading, time\n"
+        "def wait_here(): threading.Event().wait()\n"
+        "threading.Thread(target=wait_here, daemon=True).start()\n"
+        "time.sleep(0.1)\n"
+    )
+    done = run(call("read_null", before=before))
+    waiting = next(
+        thread for thread in done.died.threads if any(frame.function == "wait_here" for frame in thread.frames)
+    )
+    assert not waiting.crashed
+    native = [frame for frame in waiting.frames if frame.kind == "native"]
+    assert not any("faultlens" in (frame.library or "") for frame in native)
+    assert not any(frame.function == "__restore_rt" for frame in native)
+
+
+def test_the_stack_of_another_thread_is_walked_from_where_it_was(run, call: Call) -> None:
+    before = (
+        "import threading, time\nthreading.Thread(target=lambda: time.sleep(50), daemon=True).start()\ntime.sleep(0.1)"
+    )
+    done = run(call("read_null", before=before))
+    sleeping = next(thread for thread in done.died.threads if not thread.crashed)
+    library = next(frame for frame in sleeping.frames if frame.kind == "native").library or ""
+    assert "libc" in library, sleeping.frames
+    stack = next(each for each in done.died.mappings if each.start <= sleeping.stack_pointer < each.end)
+    assert stack.end - stack.start > 1 << 20  # its own, not the one that signals are handled on

@@ -75,7 +75,7 @@ def agent_problem(program: str) -> AgentProblem | None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and limit < ctypes.sizeof(layout.Area):
         return AgentProblem(
-            "the memory it shares with faultlens counts as a file, which may not be as large (ulimit -f)"
+            "the memory it shares with faultlens counts as a file, and is too large for one (ulimit -f)"
         )
     return None
 

@@ -149,13 +149,14 @@ class _Supervisor:
             self.bystander = Bystander()
 
     def _end_helpers(self) -> None:
-        """Before signals are let in again: one of the listener's would be the end of us."""
+        """Before signals are let in again. Those that came until now were for the program, or the listener's: they
+        would be the end of us."""
         if self.area is not None:
             self.area.stop_listening()
-        while signal.sigtimedwait([NUDGE], 0):
-            pass
         if self.bystander is not None:
             self.bystander.end()
+        while signal.sigtimedwait(signal.valid_signals(), 0):
+            pass
 
     # ----------------------------------------------------------------------------------------- the loop
 

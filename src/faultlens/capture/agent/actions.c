@@ -221,6 +221,7 @@ void tell_wishes(void) {
 
 EXPORT int sigaction(int signal_number, const struct sigaction *action, struct sigaction *before) {
     if (!area) return NEXT(sigaction)(signal_number, action, before);
+    if (action && (action->sa_flags & SA_ONSTACK)) note_who_sets_handlers(__builtin_return_address(0));
     if (!is_fatal(signal_number)) return set_other_action(signal_number, action, before);
     struct kernel_action wanted, old;
     if (action) {
@@ -412,7 +413,7 @@ static char *frame_for_handler(char *frame, int own) {
     ucontext_t *context = (ucontext_t *)(frame + FRAME_CONTEXT);
     const char *interrupted = (const char *)context->uc_mcontext.gregs[REG_RSP];
     bool has_switched = is_on(&context->uc_stack, frame) && !is_on(&context->uc_stack, interrupted);
-    bool is_ours = own_stack && context->uc_stack.ss_sp == own_stack;
+    bool is_ours = own_stack && context->uc_stack.ss_sp == own_stack && !is_own_stack_adopted;
     if (!has_switched || (!is_ours && (own & OWN_ONSTACK))) return frame;
     return move_frame(frame, is_ours);
 }

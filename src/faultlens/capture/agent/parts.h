@@ -122,6 +122,8 @@ extern __thread INITIAL_EXEC char *own_stack; /* the lowest byte of this thread'
 extern __thread INITIAL_EXEC int shown_stack_flags; /* what the thread would show without it in struct ucontext */
 void give_own_stack(void);
 void take_own_stack(void *stack);
+extern bool is_own_stack_adopted;
+void note_who_sets_handlers(const void *caller);
 void learn_shown_stack(void);
 void hide_own_stack(void); /* until it is shown again: what is executed next sees what it would see without us */
 void show_own_stack(void);

@@ -7,6 +7,7 @@
 #include "parts.h"
 
 #include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -140,6 +141,59 @@ EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     if (wanted->ss_size < frame_size() + ROOM_TO_REPORT) step_aside(); /* an abort() would become a SIGSEGV on it */
     return 0;
 }
+
+/* ------------------------------------------------------------------------------------ who takes it for its own */
+
+/* Go asks the kernel itself for the alternate stack of a thread, finds ours, and lets its handlers insist on it. */
+bool is_own_stack_adopted;
+
+struct object_search {
+    uintptr_t address;
+    bool is_go;
+};
+
+static bool has_note_of_go(const char *note, size_t size) {
+    static const char name[4] = "Go\0";
+    ElfW(Nhdr) header;
+    for (size_t at = 0; at + sizeof header <= size;) {
+        memcpy(&header, note + at, sizeof header);
+        if (header.n_namesz == sizeof name && at + sizeof header + sizeof name <= size &&
+            !memcmp(note + at + sizeof header, name, sizeof name))
+            return true;
+        at += sizeof header + ((header.n_namesz + 3) & ~3u) + ((header.n_descsz + 3) & ~3u);
+    }
+    return false;
+}
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *raw) {
+    (void)size;
+    struct object_search *search = raw;
+    bool holds_it = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_LOAD && search->address - start < header->p_memsz) holds_it = true;
+        if (header->p_type == PT_NOTE && has_note_of_go((const char *)start, header->p_memsz)) search->is_go = true;
+    }
+    if (!holds_it) search->is_go = false;
+    return holds_it;
+}
+
+/* Looked up once for each place that calls: the list of objects is locked, and this may be a handler, or a child of a
+ * process with many threads. */
+void note_who_sets_handlers(const void *caller) {
+    static const void *known[16];
+    const void **place = &known[((uintptr_t)caller >> 4) % 16];
+    if (is_own_stack_adopted || __atomic_load_n(place, __ATOMIC_RELAXED) == caller) return;
+    struct object_search search = {.address = (uintptr_t)caller};
+    if (dl_iterate_phdr(search_object, &search) && search.is_go) {
+        is_own_stack_adopted = true;
+        tell_wishes();
+    }
+    __atomic_store_n(place, caller, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------------------------------------- every new thread */
 
 struct thread_start {
     void *(*function)(void *);
