@@ -219,9 +219,11 @@ def test_files_of_this_machine_do_not_come_along_for_others(run, repro, native: 
 
 def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native: Path, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
-    run([sys.executable, "main.py"])
-    (tmp_path / "main.py").write_text("print('something else')\n")
-    assert "--yes" in repro().stderr
+    for options, answer in ((["--unredacted"], "--yes"), ([], "main.py is not what it was when the program died")):
+        (tmp_path / "main.py").write_text(PROGRAM.format(library=str(native)))
+        run([sys.executable, "main.py"], options=options)
+        (tmp_path / "main.py").write_text("print('something else')\n")
+        assert answer in repro().stderr
 
 
 @pytest.mark.parametrize(

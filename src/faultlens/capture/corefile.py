@@ -52,7 +52,7 @@ def read_core(
     with_stacks: bool = True,
     contents: bool = True,
 ) -> Crash:
-    """`executable` overrides the one the core names, for when that has moved.
+    """`executable` overrides the one the core names, for when that has moved. `redact` is done when the report is made.
 
     `contents`: the values of tensors may be kept, up to a limit."""
     with plain_core(path) as plain:
