@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import faultlens.data
+from faultlens.data import scanning
 from faultlens.data.findings import Findings
 from faultlens.data.quarantine.quarantine import quarantine
 from faultlens.errors import FaultlensError
@@ -254,3 +255,14 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("[1]")
     with pytest.raises(FaultlensError, match="holds no findings"):
         faultlens.data.skip_bad(records, tmp_path / "none.json")
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
+    path = tmp_path / os.fsdecode(b"caf\xe9 \\xff\n.tfrecord")
+    path.write_bytes(b"".join(map(frame, texts(3))) + frame(b"bad")[:-1] + b"?")
+    scan = scanning.scan([str(path)])
+    (tmp_path / "found.json").write_bytes(msgspec.json.encode(scan))
+    for dataset in (tf.data.TFRecordDataset([os.fsencode(path)]), [path], str(path)):
+        good = faultlens.data.skip_bad(dataset, tmp_path / "found.json")
+        assert list(good.as_numpy_iterator()) == texts(3)
