@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import PROGRAMS
+
+from faultlens.capture.agent import LIBRARY
 
 Call = Callable[..., str]
 
@@ -133,3 +137,22 @@ def test_another_python(run, call: Call, python: str, tmp_path: Path) -> None:
 
 def _indented(code: str) -> str:
     return "".join(f"    {line}\n" for line in code.splitlines() if line)
+
+
+def test_a_program_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
+    """A daemon outlives faultlens. What its environment names then, /proc/PID/fd/N, may be anything by now."""
+    os.mkfifo(tmp_path / "pipe")  # to open it would be to wait for a reader
+    with open(tmp_path / "pipe", "wb", opener=lambda path, _: os.open(path, os.O_RDWR)) as pipe:
+        stale = f"/proc/{os.getpid()}/fd/{pipe.fileno()}"
+        environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), "FAULTLENS_AGENT": stale}
+        done = subprocess.run(
+            ["sh", "-c", "echo lives; kill -SEGV $$"], env=environment, capture_output=True, timeout=20
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGSEGV, b"lives\n", b"")
+
+
+def test_workers_that_crash_when_the_program_has_ended(run) -> None:
+    for count, how, status in ((1, "crash", -signal.SIGSEGV), (6, "0", 0)):
+        done = run([sys.executable, PROGRAMS / "undisturbed" / "late_workers.py", count, how])
+        assert done.returncode == status
+        assert done.died.outcome.kind == ("signal" if status else "ok")

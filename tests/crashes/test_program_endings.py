@@ -89,6 +89,25 @@ def test_killed_by_the_memory_limit(run, memory_limit: list[str]) -> None:
     assert max(sample.rss_anonymous or 0 for sample in crash.timeline) > 10_000_000
 
 
+def test_a_crash_where_memory_is_nearly_used_up(run, memory_limit: list[str]) -> None:
+    """Looking at it takes memory of the same group: the kernel is to kill the look, not the program."""
+    fill = (
+        "import ctypes, mmap, os, pathlib\n"
+        "group = next(line.split(':', 2)[2] for line in open('/proc/self/cgroup').read().split()\n"
+        "             if line.split(':')[1] in ('', 'memory') or 'memory' in line.split(':')[1].split(','))\n"
+        "roots = ('/sys/fs/cgroup/memory' + group, '/sys/fs/cgroup' + group)\n"
+        "used = next(p for r in roots for n in ('memory.usage_in_bytes', 'memory.current')\n"
+        "            if (p := pathlib.Path(r, n)).exists())\n"
+        "kept = []\n"
+        "while int(used.read_text()) < 300_000_000 - 2_000_000:\n"
+        "    kept.append(mmap.mmap(-1, 1 << 18)); kept[-1].write(b'x' * (1 << 18))\n"
+        "ctypes.string_at(8)\n"
+    )
+    done = run(fill, prefix=memory_limit)
+    assert done.returncode == -signal.SIGSEGV
+    assert (done.died.fault.signal, done.died.fault.address) == ("SIGSEGV", 8)
+
+
 def test_sigterm_reaches_the_program(run, tmp_path: Path) -> None:
     program = (
         "import signal, sys, time\n"

@@ -33,7 +33,7 @@ SENT = [
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Counts the signals it gets. In a process group of its own with faultlens, as a shell with job control makes it."""
+    """Counts the signals it gets; with faultlens in a process group of its own, as a shell makes it."""
     home = {**os.environ, "FAULTLENS_HOME": str(tmp_path / "home")}
     command = [*FAULTLENS, "run", "-q", "--", "python3", "-c", COUNTING]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=home, start_new_session=True)

@@ -68,6 +68,8 @@ def _stand_by(channel: socket.socket) -> None:
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         _take_another_name()
+        # Where memory is used up while a crash is looked at, the kernel is to take this and not the program.
+        Path("/proc/self/oom_score_adj").write_text("1000")
         end = os.sysconf("SC_OPEN_MAX")
         os.closerange(0, channel.fileno())
         os.closerange(channel.fileno() + 1, end if end > 0 else 4096)
@@ -80,7 +82,7 @@ def _stand_by(channel: socket.socket) -> None:
 def _take_another_name() -> None:
     """`pkill -f 'faultlens run'` means faultlens, not this."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, NAME, 0, 0, 0)
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
     ctypes.memset(start, 0, end - start)
     ctypes.memmove(start, NAME, min(len(NAME), end - start))

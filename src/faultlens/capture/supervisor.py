@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -85,6 +86,38 @@ class _Stopped(NamedTuple):
 
     time: float
     progress: bytes
+
+
+class _Look(NamedTuple):
+    """What came of looking at a process."""
+
+    death: Death
+    method: CaptureMethod
+    seen: Crash | None  # None: nothing, for these problems
+    problems: Sequence[str]
+
+    def crash(self) -> Crash:
+        """To be asked for when the process was let go: it may be short of memory, and so are we then."""
+        if self.seen is not None:
+            return replace(self.seen, gaps=(*self.seen.gaps, *self.problems))
+        from faultlens.capture import inspection
+
+        return replace(inspection.outline(self.death, self.method), gaps=tuple(self.problems))
+
+
+def _inspect(
+    death: Death,
+    method: CaptureMethod,
+    redact: bool,
+    freeze: Freeze | None,
+    with_stacks: bool,
+    contents: bool,
+    table: Path | None,
+) -> Crash:
+    """Imported only where it is used: until something dies, and while a dying process is held, we stay small."""
+    from faultlens.capture import inspection
+
+    return inspection.inspect(death, method, redact, freeze, with_stacks, contents, table)
 
 
 class _Supervisor:
@@ -246,17 +279,16 @@ class _Supervisor:
             death = area.accept(slot)
             self._note_stop(death.pid)
             try:
-                self._keep(self._look(death, "agent"))
+                look = self._look(death, "agent")
             finally:
                 area.release(slot)
+            self._keep(look.crash())
 
     def _note_stop(self, pid: int) -> None:
         if self.area is not None:
             self.stopped[pid] = _Stopped(time.time(), self.area.progress(pid))
 
-    def _look(self, death: Death, method: CaptureMethod) -> Crash:
-        # Imported only now: until something dies, the supervisor stays small.
-        from faultlens.capture import inspection
+    def _look(self, death: Death, method: CaptureMethod) -> _Look:
         from faultlens.capture.isolated import run_isolated
 
         redact, contents = self.options.redact, self.options.contents
@@ -264,21 +296,19 @@ class _Supervisor:
         problems: list[str] = []
         for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
             try:
-                if self.tracer is None:
-                    look = inspection.inspect
-                    try:
-                        crash = run_isolated(
-                            LOOK_SECONDS, LOOK_MEMORY, look, death, method, redact, None, with_stacks, contents, table
-                        )
-                    except BlockingIOError:  # no more processes allowed: the limit that may be the cause
-                        crash = inspection.inspect(death, method, redact, None, with_stacks, contents, table)
-                else:
+                if self.tracer is not None:
                     with self.tracer.held(death.pid) as freeze:
-                        crash = inspection.inspect(death, method, redact, freeze, with_stacks, contents, table)
-                return replace(crash, gaps=(*crash.gaps, *problems))
+                        crash = _inspect(death, method, redact, freeze, with_stacks, contents, table)
+                    return _Look(death, method, crash, problems)
+                arguments = death, method, redact, None, with_stacks, contents, table
+                try:
+                    crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, _inspect, *arguments)
+                except BlockingIOError:  # no more processes allowed: the limit that may be the cause
+                    crash = _inspect(*arguments)
+                return _Look(death, method, crash, problems)
             except Exception as error:  # whatever it is: the program must be let go, and its death told
                 problems.append(f"looking at {'the stacks' if with_stacks else 'the process'} failed: {error}")
-        return replace(inspection.outline(death, method), gaps=tuple(problems))
+        return _Look(death, method, None, problems)
 
     def _traced_death(self, death: Death, freeze: Freeze) -> None:
         from faultlens.capture import inspection
@@ -312,7 +342,7 @@ class _Supervisor:
         family = [self.pid, *process.descendants(self.pid)[:MAX_HUNG_CHILDREN]]
         for pid in family:
             self._note_stop(pid)
-        looks = [self._look(Death(pid), self.options.capture) for pid in family]
+        looks = [self._look(Death(pid), self.options.capture).crash() for pid in family]
         self.main, self.children = looks[0], self.children + looks[1:]
         self._signal_all(signal.SIGTERM)
 
