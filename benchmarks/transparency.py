@@ -47,9 +47,10 @@ are left out of the comparison where a program prints them. What differed is run
 differs again.
 
 Known differences, all of them visible only to a program that looks for faultlens: `LD_PRELOAD` and `FAULTLENS_AGENT` in
-its environment, one more library in its memory map, another parent process, and `uc_stack` in the context of handlers
-of signals other than SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT and SIGSYS, which names faultlens' alternate
-stack where the program has none.
+its environment, one more library in its memory map, another parent process, handlers of the agent's in an answer of the
+kernel that was asked without the C library, and `uc_stack` in the context of handlers of signals other than SIGSEGV,
+SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT and SIGSYS (and of those, if set without the C library), which names faultlens'
+alternate stack where the program has none. A crash takes as long as its report: what waits for it waits longer.
 """
 
 

@@ -15,6 +15,7 @@ struct response {
     enum answer answer;
     body inside;
     int calls;
+    int raw; /* set by the system call itself */
 };
 static struct response responses[NSIG + 1];
 static volatile char sink;
@@ -113,7 +114,7 @@ static void say_context(const siginfo_t *info, const ucontext_t *context) {
     const greg_t *registers = context->uc_mcontext.gregs;
     say("  context: flags %x link %d mask %x", context->uc_flags, context->uc_link != NULL,
         *(unsigned long *)&context->uc_sigmask);
-    if (for_a_mistake(info->si_signo)) /* of the others faultlens' own stack is seen here: docs/transparency.md */
+    if (for_a_mistake(info->si_signo) && !responses[info->si_signo].raw) /* of the others faultlens' own stack is seen here: docs/transparency.md */
         say("  context: stack %d %x", context->uc_stack.ss_flags, (unsigned long)context->uc_stack.ss_size);
     if (info->si_code > 0 && info->si_signo != SIGSYS && info->si_signo != SIGCHLD)
         say("  trap %x error %x at the instruction %d", (unsigned long)registers[REG_TRAPNO],
@@ -243,7 +244,7 @@ struct kernel_action {
 __attribute__((naked)) static void give_back(void) { __asm__("mov $15, %eax\nsyscall"); } /* rt_sigreturn */
 
 void set_handler(enum setter setter, int number, int flags, enum answer answer, body inside) {
-    responses[number] = (struct response){answer, inside, 0};
+    responses[number] = (struct response){answer, inside, 0, setter == RAW_SIGACTION};
     struct sigaction action = {.sa_flags = flags};
     sigaddset(&action.sa_mask, SIGUSR2);
     if (flags & SA_SIGINFO)
