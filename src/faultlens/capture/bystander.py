@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,6 +57,18 @@ class Bystander:
             )
         return self._seen.pop(sent, None) is not None
 
+    @contextlib.contextmanager
+    def offered(self) -> Iterator[None]:
+        """If memory runs out meanwhile, the kernel takes this and not the program."""
+        score = Path(f"/proc/{self.pid}/oom_score_adj")
+        before = "0"
+        with contextlib.suppress(OSError):
+            before = score.read_text()
+            score.write_text("1000")
+        yield
+        with contextlib.suppress(OSError):
+            score.write_text(before)
+
     def end(self) -> None:
         self._socket.close()
         with contextlib.suppress(OSError):
@@ -68,8 +81,6 @@ def _stand_by(channel: socket.socket) -> None:
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         _take_another_name()
-        # Where memory is used up while a crash is looked at, the kernel is to take this and not the program.
-        Path("/proc/self/oom_score_adj").write_text("1000")
         end = os.sysconf("SC_OPEN_MAX")
         os.closerange(0, channel.fileno())
         os.closerange(channel.fileno() + 1, end if end > 0 else 4096)

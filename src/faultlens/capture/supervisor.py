@@ -279,7 +279,8 @@ class _Supervisor:
             death = area.accept(slot)
             self._note_stop(death.pid)
             try:
-                look = self._look(death, "agent")
+                with self.bystander.offered() if self.bystander else contextlib.nullcontext():
+                    look = self._look(death, "agent")
             finally:
                 area.release(slot)
             self._keep(look.crash())

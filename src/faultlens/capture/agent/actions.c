@@ -94,7 +94,7 @@ long kernel_action(int signal_number, const struct kernel_action *action, struct
 
 /* ----------------------------------------------------------------------------- between program and kernel */
 
-static bool stands_aside; /* the program's actions go to the kernel as they are */
+bool stands_aside;
 
 static bool is_covered(const struct kernel_action *action) {
     return (char *)action->handler >= fl_entries && (char *)action->handler < fl_entries + sizeof fl_entries;
@@ -167,6 +167,7 @@ void cover_default_actions(void) {
 void step_aside(void) {
     if (stands_aside) return;
     stands_aside = true;
+    drop_own_stack();
     for (size_t i = 0; i < FATAL_COUNT; i++) {
         struct kernel_action action;
         if (kernel_action(fatal_signals[i], NULL, &action) || !is_covered(&action)) continue;
@@ -177,6 +178,7 @@ void step_aside(void) {
 
 void step_in_again(void) {
     stands_aside = false;
+    give_own_stack();
     cover_default_actions();
 }
 

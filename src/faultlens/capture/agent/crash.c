@@ -7,6 +7,7 @@
 
 #define PARK_LIMIT_NS 20000000
 #define MAX_PARKED 4096
+#define MAX_GUESSED 32768
 
 /* Who crashes: process and thread; 0: nobody. A child of vfork() shares it with its parent. */
 static uint64_t crashing;
@@ -86,19 +87,24 @@ struct entry { /* struct linux_dirent64 */
     char name[];
 };
 
+static void signal_thread(int pid, int tid, int self) {
+    if (!tid || tid == self || sent_count == MAX_PARKED || was_sent_to(tid)) return;
+    if (kernel(SYS_tgkill, pid, tid, OUR_SIGNAL, 0, 0, 0) == 0) sent_to[sent_count++] = tid;
+}
+
 /* Returns how many were new. */
 static uint32_t signal_threads(int folder, int pid, int self) {
     static char entries[4096] __attribute__((aligned(8)));
     uint32_t before = sent_count;
     long size;
+    /* Without /proc they are guessed: threads are numbered after the process that they belong to. */
+    for (int tid = pid; folder < 0 && !before && tid < pid + MAX_GUESSED; tid++) signal_thread(pid, tid, self);
     kernel(SYS_lseek, folder, 0, SEEK_SET, 0, 0, 0);
     while ((size = kernel(SYS_getdents64, folder, (long)entries, sizeof entries, 0, 0, 0)) > 0)
         for (long at = 0; at < size;) {
             struct entry *entry = (struct entry *)(entries + at);
-            int tid = number_in(entry->name);
             at += entry->size;
-            if (!tid || tid == self || sent_count == MAX_PARKED || was_sent_to(tid)) continue;
-            if (kernel(SYS_tgkill, pid, tid, OUR_SIGNAL, 0, 0, 0) == 0) sent_to[sent_count++] = tid;
+            signal_thread(pid, number_in(entry->name), self);
         }
     return sent_count - before;
 }
@@ -108,7 +114,6 @@ static void stop_other_threads(void) {
     struct kernel_action action = {(void *)on_park, SA_SIGINFO | SA_ONSTACK | SA_RESTORER, restorer, ~0ull};
     sent_count = parked_count = 0;
     int folder = open_task_folder();
-    if (folder < 0) return;
     kernel_action(OUR_SIGNAL, &action, NULL);
     int64_t end = now_ns() + PARK_LIMIT_NS;
     /* Threads that run may start others: look again until nothing is new. */

@@ -104,6 +104,7 @@ extern void *restorer; /* the C library's way back from a handler */
 #define SA_RESTORER 0x04000000
 #endif
 void cover_default_actions(void);
+extern bool stands_aside; /* crashes are not reported: the program's actions go to the kernel as they are */
 void step_aside(void);
 void step_in_again(void);
 void note_end_in_handler(void);
@@ -121,6 +122,7 @@ extern pthread_key_t own_stack_key;
 extern __thread INITIAL_EXEC char *own_stack; /* the lowest byte of this thread's alternate stack of ours; NULL: none */
 extern __thread INITIAL_EXEC int shown_stack_flags; /* what the thread would show without it in struct ucontext */
 void give_own_stack(void);
+void drop_own_stack(void);
 void take_own_stack(void *stack);
 extern bool is_own_stack_adopted;
 void note_who_sets_handlers(const void *caller);

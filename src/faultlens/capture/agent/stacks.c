@@ -71,12 +71,10 @@ static void use_own_stack(void) {
 
 void give_own_stack(void) {
     stack_t before;
-    if (set_stack(NULL, &before) || !(before.ss_flags & SS_DISABLE)) return; /* it has one */
-    char *stack = take_spare();
-    if (!stack) stack = make_stack();
-    if (!stack) return;
-    own_stack = stack;
-    use_own_stack();
+    if (stands_aside || set_stack(NULL, &before) || !(before.ss_flags & SS_DISABLE)) return; /* it has one */
+    if (!own_stack) own_stack = take_spare();
+    if (!own_stack) own_stack = make_stack();
+    if (own_stack) use_own_stack();
 }
 
 /* Destructors of the program's may crash as well: ours is the last, as far as there is an order. */
@@ -113,14 +111,18 @@ static bool is_own_stack_used(void) {
     return own_stack && set_stack(NULL, &now) == 0 && now.ss_sp == own_stack;
 }
 
-void hide_own_stack(void) {
+void drop_own_stack(void) {
     stack_t none = {.ss_flags = SS_DISABLE};
-    if ((shown_stack_flags & SS_DISABLE) && is_own_stack_used()) set_stack(&none, NULL);
+    if (is_own_stack_used()) set_stack(&none, NULL);
+}
+
+void hide_own_stack(void) {
+    if (shown_stack_flags & SS_DISABLE) drop_own_stack();
 }
 
 void show_own_stack(void) {
     stack_t now;
-    if (own_stack && set_stack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) use_own_stack();
+    if (own_stack && !stands_aside && set_stack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) use_own_stack();
 }
 
 EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
@@ -134,7 +136,7 @@ EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     if (!wanted) return 0;
     shown_stack_flags = wanted->ss_flags;
     if (wanted->ss_flags & SS_DISABLE) {
-        if (own_stack) use_own_stack();
+        show_own_stack();
         return 0;
     }
     tell_wishes();

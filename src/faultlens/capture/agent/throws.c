@@ -15,10 +15,12 @@ static uint32_t thrown_next[LANES];
 
 typedef void throw_function(void *object, void *type, void (*destructor)(void *));
 typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
+typedef _Unwind_Ptr address_function(struct _Unwind_Context *);
 
 struct cxx_runtime { /* the C++ runtime that a caller uses; a process can hold several */
     throw_function *throw_exception;
     backtrace_function *backtrace;
+    address_function *address; /* of libgcc_s, which we do not bring along: some programs do without */
     const void *one_base_vtable; /* marks the type information of classes with one base */
 };
 
@@ -50,6 +52,7 @@ static bool take_runtime(struct cxx_runtime *runtime, void *handle) {
     if (!found || found == &__cxa_throw) return false;
     runtime->throw_exception = found;
     runtime->backtrace = (backtrace_function *)dlsym(handle, "_Unwind_Backtrace");
+    runtime->address = (address_function *)dlsym(handle, "_Unwind_GetIP");
     const char *vtable = dlsym(handle, "_ZTVN10__cxxabiv120__si_class_type_infoE");
     runtime->one_base_vtable = vtable ? vtable + 2 * sizeof(void *) : NULL;
     return true;
@@ -79,13 +82,14 @@ static void find_runtime(struct cxx_runtime *runtime, void *caller) {
 }
 
 struct frame_list {
+    address_function *address;
     uint64_t *frames;
     uint32_t count;
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *raw) {
     struct frame_list *list = raw;
-    uint64_t address = _Unwind_GetIP(context);
+    uint64_t address = list->address(context);
     if (list->count == FL_THROW_FRAMES || !address) return _URC_END_OF_STACK;
     list->frames[list->count++] = address;
     return _URC_NO_REASON;
@@ -123,8 +127,8 @@ static void remember_exception(const struct cxx_runtime *runtime, void *object, 
     strncpy(entry->type, type->name, sizeof entry->type - 1);
     const char *text = exception_text(type, object, runtime->one_base_vtable);
     strncpy(entry->message, text ? text : "", sizeof entry->message - 1);
-    struct frame_list list = {entry->frames, 0};
-    if (runtime->backtrace && thrown_here < THROWS_WITH_FRAMES)
+    struct frame_list list = {runtime->address, entry->frames, 0};
+    if (runtime->backtrace && runtime->address && thrown_here < THROWS_WITH_FRAMES)
         runtime->backtrace(add_frame, &list);
     else
         list.frames[list.count++] = (uint64_t)caller;
@@ -140,7 +144,7 @@ EXPORT void __cxa_throw(void *object, void *type, void (*destructor)(void *)) {
     void *caller = __builtin_return_address(0);
     __typeof__(*known) *entry = &known[((uintptr_t)caller >> 4) % 8];
     if (entry->caller != caller) {
-        entry->runtime = (struct cxx_runtime){NULL, NULL, NULL};
+        entry->runtime = (struct cxx_runtime){NULL, NULL, NULL, NULL};
         find_runtime(&entry->runtime, caller);
         entry->caller = caller;
         entry->count = 0;
