@@ -17,8 +17,15 @@ static char agent_path[4096];
 static char area_entry[256]; /* "FAULTLENS_AGENT=<path>" */
 static int only_this;        /* the process whose children are spared; 0: all are watched */
 
-static bool is_there(const char *path, int mode) {
-    return kernel(SYS_faccessat, AT_FDCWD, (long)path, mode, 0, 0, 0) == 0;
+static bool is_executable(const char *path) {
+    return kernel(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) == 0;
+}
+
+/* A loader that cannot open the library says so on stderr. */
+static bool can_be_opened(const char *path) {
+    long file = kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (file >= 0) kernel(SYS_close, file, 0, 0, 0, 0, 0);
+    return file >= 0;
 }
 
 static mode_t mode_of(const char *path) {
@@ -70,7 +77,7 @@ static struct change change_for(const char *path, char *const *environment, bool
     const char *preload = variable(environment, "LD_PRELOAD");
     bool has_library = has_agent(environment), has_area = variable(environment, "FAULTLENS_AGENT");
     bool is_spared = only_this && (is_child || only_this != process_id());
-    bool takes = !is_spared && is_there(agent_path, R_OK) && (!path || loadable_into(path) == FL_LOADABLE);
+    bool takes = !is_spared && can_be_opened(agent_path) && (!path || loadable_into(path) == FL_LOADABLE);
     if (takes ? has_library && has_area : is_spared || !has_library) return none;
     size_t size = sizeof "LD_PRELOAD=:" + strlen(agent_path) + (preload ? strlen(preload) : 0);
     return (struct change){(size_t)count + ADDED_ENTRIES, size, takes};
@@ -140,7 +147,7 @@ static const char *in_path(const char *file, char *found) {
             memcpy(found, p, size);
             found[size] = '/';
             memcpy(found + size + (size != 0), file, length + 1);
-            if (is_there(found, X_OK) && S_ISREG(mode_of(found))) return found;
+            if (is_executable(found) && S_ISREG(mode_of(found))) return found;
         }
         if (!p[size]) break;
         p += size + 1;
