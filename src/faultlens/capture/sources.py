@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import io
 import os
 import stat
@@ -14,11 +13,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from faultlens.capture.condensed import around, condensed
 from faultlens.capture.source_folders import SourceFolders
 from faultlens.clues.frames import is_own
 from faultlens.clues.last_words import python_exception
-from faultlens.clues.telling_lines import telling_lines
 from faultlens.crash import Crash, Frame, Thread
 
 MAX_FILES = 16
@@ -34,6 +31,8 @@ def with_sources(crash: Crash, folders: SourceFolders | None = None) -> Crash:
     """With the lines around frames and those that rules look at; with whole files where nothing is redacted.
 
     `folders`: where those that a core names may be read; see SourceFolders."""
+    if crash.outcome.kind == "ok" and not crash.fault and not crash.hunt:
+        return crash  # there is nothing to explain
     found = own_sources(crash, folders)
     crash = replace(crash, gaps=(*crash.gaps, *_not_read(crash, found)))
     whole = replace(
@@ -43,6 +42,10 @@ def with_sources(crash: Crash, folders: SourceFolders | None = None) -> Crash:
     )
     if not crash.program.redacted:
         return whole
+    # Imported only now: until something dies, the supervisor stays small.
+    from faultlens.capture.condensed import around, condensed
+    from faultlens.clues.telling_lines import telling_lines
+
     near = {path: around(frame.line for frame in _frames(crash) if frame.file == path and frame.line) for path in found}
     telling = telling_lines(whole)
     kept = {path: condensed(text, near[path], telling[path]) for path, text in whole.sources.items()}
@@ -88,7 +91,7 @@ def _source(crash: Crash, path: str, folders: SourceFolders | None) -> Source | 
             data = (folders or SourceFolders.of_core()).read(place, MAX_BYTES)
         else:
             data = _read(place)
-        return Source(decoded(data), hashlib.sha256(data).hexdigest()) if data is not None else None
+        return Source(decoded(data), _digest(data)) if data is not None else None
     except (OSError, SyntaxError, ValueError):
         return None
 
@@ -139,6 +142,12 @@ def _frames(crash: Crash) -> Iterable[Frame]:
 def _read(path: Path) -> bytes | None:
     state = path.stat()
     return path.read_bytes() if stat.S_ISREG(state.st_mode) and state.st_size <= MAX_BYTES else None
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # with OpenSSL, which the supervisor need not load until something dies
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def decoded(data: bytes) -> str:
