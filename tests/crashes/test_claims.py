@@ -226,7 +226,7 @@ def plainly(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pool.shutdown(cancel_futures=True)
 
 
-# Where processes die and faultlens makes no difference, the run under faultlens shows both.
+# Where processes die, the run under faultlens shows both.
 @pytest.mark.parametrize("slug", [slug for slug, claim in SEEN.items() if not claim.signals])
 def test_the_claim_under_plain_python(slug: str, plainly: dict[str, Future]) -> None:
     done = plainly[slug].result()

@@ -208,6 +208,10 @@ static int set_other_action(int signal_number, const struct sigaction *action, s
     return 0;
 }
 
+static void forget_wish(int signal_number) {
+    if (signal_number > 0 && signal_number < NSIG) __atomic_fetch_and(&wishes_stack, ~bit_of(signal_number), __ATOMIC_ACQ_REL);
+}
+
 void tell_wishes(void) {
     if (has_alternate_stacks) return;
     has_alternate_stacks = true;
@@ -254,7 +258,10 @@ static sighandler_t simple_signal(int signal_number, sighandler_t handler, unsig
 }
 
 EXPORT sighandler_t signal(int signal_number, sighandler_t handler) {
-    if (!area || !is_fatal(signal_number)) return NEXT(signal)(signal_number, handler);
+    if (!area || !is_fatal(signal_number)) {
+        forget_wish(signal_number);
+        return NEXT(signal)(signal_number, handler);
+    }
     uint64_t bit = bit_of(signal_number);
     return simple_signal(signal_number, handler, interrupting & bit ? 0 : SA_RESTART, bit);
 }
@@ -263,7 +270,10 @@ EXPORT sighandler_t bsd_signal(int signal_number, sighandler_t handler) { return
 EXPORT sighandler_t ssignal(int signal_number, sighandler_t handler) { return signal(signal_number, handler); }
 
 EXPORT sighandler_t sysv_signal(int signal_number, sighandler_t handler) {
-    if (!area || !is_fatal(signal_number)) return NEXT(sysv_signal)(signal_number, handler);
+    if (!area || !is_fatal(signal_number)) {
+        forget_wish(signal_number);
+        return NEXT(sysv_signal)(signal_number, handler);
+    }
     return simple_signal(signal_number, handler, (unsigned)SA_RESETHAND | SA_NODEFER | SA_INTERRUPT, 0);
 }
 
@@ -293,7 +303,10 @@ static bool set_blocked(int how, int signal_number) {
 }
 
 EXPORT sighandler_t sigset(int signal_number, sighandler_t disposition) {
-    if (!area || !is_fatal(signal_number)) return NEXT(sigset)(signal_number, disposition);
+    if (!area || !is_fatal(signal_number)) {
+        forget_wish(signal_number);
+        return NEXT(sigset)(signal_number, disposition);
+    }
     struct kernel_action before;
     if (disposition == SIG_HOLD) {
         if (set_blocked(SIG_BLOCK, signal_number)) return SIG_HOLD;

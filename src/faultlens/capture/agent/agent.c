@@ -81,7 +81,7 @@ static void __attribute__((constructor)) start_agent(void) {
     const char *path = getenv("FAULTLENS_AGENT");
     if (!path) return;
     int saved_errno = errno;
-    struct fl_area *found = is_traced() ? NULL : open_area(path);
+    struct fl_area *found = is_traced() || has_shadow_stack() ? NULL : open_area(path);
     if (found && pthread_key_create(&own_stack_key, take_own_stack) == 0) {
         own_pid = process_id();
         cover_default_actions();

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "parts.h"
 
+#include <asm/prctl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -149,4 +150,14 @@ bool is_traced(void) {
     kernel(SYS_close, file, 0, 0, 0, 0, 0);
     const char *line = size > 0 ? strstr(status, "TracerPid:\t") : NULL;
     return line && line[strlen("TracerPid:\t")] != '0';
+}
+
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS 0x5005
+#endif
+
+/* The kernel keeps return addresses of handlers there, too, and ours is another one than it pushed. */
+bool has_shadow_stack(void) {
+    unsigned long features = 0;
+    return kernel(SYS_arch_prctl, ARCH_SHSTK_STATUS, (long)&features, 0, 0, 0, 0) == 0 && features & 1;
 }

@@ -136,6 +136,7 @@ void copy_exceptions(struct fl_slot *slot);
 /* filters.c */
 long seccomp_call(long operation, long flags, long program);
 bool is_traced(void);
+bool has_shadow_stack(void);
 
 /* exec.c, loadable.c */
 void remember_for_exec(const char *area_path);
