@@ -255,9 +255,10 @@ SUITE_ROWS: dict[str, list[Suite]] = {
             _cpython(f"test.test_{name}", whole=name not in ("fork1", "mmap", "wait4"))
             for name in (
                 "signal faulthandler threadsignals threading subprocess fork1 wait3 wait4 popen mmap os posix "
-                "exceptions sys ctypes atexit resource selectors pty eintr cmd_line c_locale_coercion regrtest"
+                "exceptions sys ctypes atexit resource selectors pty cmd_line c_locale_coercion regrtest"
             ).split()
         ],
+        _cpython("test._test_eintr"),
         *[_cpython(*PROCESSES, start=start) for start in ("fork", "spawn", "forkserver")],
     ],
     "Public suites": [

@@ -267,6 +267,7 @@ void set_handler(enum setter setter, int number, int flags, enum answer answer, 
 /* ---------------------------------------------------------------------------------- signals to oneself */
 
 static void *send_from_thread(void *number) {
+    milliseconds(3); /* until the creator has unblocked its signals */
     kill(getpid(), (int)(long)number);
     return NULL;
 }
