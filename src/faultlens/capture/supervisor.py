@@ -32,10 +32,9 @@ from faultlens.capture.siginfo import signal_name
 from faultlens.capture.sources import own_source, with_sources
 from faultlens.capture.timeline import Timeline
 from faultlens.capture.watch import Watch
-from faultlens.crash import CaptureMethod, Crash, Outcome, Output
+from faultlens.crash import CaptureMethod, Crash, Outcome
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.kernel_log import kernel_log_lines
-from faultlens.redaction import hide_values
 
 if TYPE_CHECKING:
     from faultlens.capture.freeze import Freeze
@@ -333,7 +332,7 @@ class _Supervisor:
             # An emulator dies after the program it runs: the first death is the one to explain.
             self.main = self.main or crash
             return
-        crash = self._with_inside(replace(crash, output=self._output_of(crash.pid or 0), seconds=self._elapsed()))
+        crash = self._with_inside(replace(crash, output=self.output.read(crash.pid or 0), seconds=self._elapsed()))
         crash = with_sources(crash)
         self.children.append(crash)
         self.on_child_crash(crash)
@@ -358,7 +357,7 @@ class _Supervisor:
     # --------------------------------------------------------------------------------------- the account
 
     def _account(self, status: int) -> Crash:
-        output = self._output_of(self.pid)
+        output = self.output.read(self.pid)
         outcome = outcome_of(status, output.stderr)
         if self.hung:
             outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
@@ -410,15 +409,6 @@ class _Supervisor:
 
     def _elapsed(self) -> float:
         return round(time.monotonic() - self.started, 3)
-
-    def _output_of(self, pid: int) -> Output:
-        output = self.output.read(pid)
-        if not self.options.redact:
-            return output
-        return Output(
-            stdout=output.stdout and hide_values(output.stdout, os.environ),
-            stderr=output.stderr and hide_values(output.stderr, os.environ),
-        )
 
     def _from_status(self, outcome: Outcome) -> Crash:
         """Nothing was seen from inside: killed without a word, or no crash at all."""

@@ -328,7 +328,7 @@ EXPORT int sigignore(int signal_number) {
 
 /* The fault that a handler of the program works on, or has worked on, on this thread. */
 static __thread INITIAL_EXEC struct {
-    const char *frame; /* NULL: none */
+    char *frame; /* NULL: none */
     struct fl_fault fault;
 } handled;
 
@@ -377,6 +377,13 @@ WRAP_JUMP(_longjmp)
 WRAP_JUMP(siglongjmp)
 WRAP_JUMP(__longjmp_chk)
 
+/* An alternate stack that is set in a handler ends with it: there was none when the handler was called. */
+void end_stack_with_handler(void) {
+    if (!is_inside_handler(__builtin_frame_address(0))) return;
+    stack_t *before = &((ucontext_t *)(handled.frame + FRAME_CONTEXT))->uc_stack;
+    if (!before->ss_size) before->ss_flags = SS_DISABLE;
+}
+
 /* If the process ends in the handler, this tells why. */
 void note_end_in_handler(void) {
     if (!is_inside_handler(__builtin_frame_address(0)) || handled.fault.pid != process_id()) return;
@@ -418,8 +425,8 @@ static char *move_frame(char *frame, bool hides_stack) {
     memcpy(new_frame, frame, FRAME_SIZE);
     context = (ucontext_t *)(new_frame + FRAME_CONTEXT);
     context->uc_mcontext.fpregs = (fpregset_t)new_registers;
-    /* When the handler returns, the kernel makes this the thread's alternate stack: ours may be lost then. */
-    if (hides_stack) context->uc_stack = (stack_t){.ss_flags = shown_stack_flags};
+    /* When the handler returns, the kernel does not take this for an alternate stack: it is too small. So ours stays. */
+    if (hides_stack) context->uc_stack = (stack_t){0};
     return new_frame;
 }
 

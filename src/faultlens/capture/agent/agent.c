@@ -82,10 +82,9 @@ static void __attribute__((constructor)) start_agent(void) {
     if (!path) return;
     int saved_errno = errno;
     struct fl_area *found = is_traced() || has_shadow_stack() ? NULL : open_area(path);
-    if (found && pthread_key_create(&own_stack_key, take_own_stack) == 0) {
+    if (found && pthread_key_create(&own_stack_key, end_own_stack) == 0) {
         own_pid = process_id();
         cover_default_actions();
-        learn_shown_stack();
         give_own_stack();
         pthread_atfork(NULL, NULL, begin_forked_child);
         remember_own_loader();

@@ -197,11 +197,12 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     /* It came in sigsuspend(), perhaps, and would be blocked again where the handler returns to. */
     sigdelset(&context->uc_sigmask, signal_number);
     /* A breakpoint or a forbidden system call lies behind the program already: it would go on. */
-    if (info->si_code <= 0 || info->si_signo != signal_number || signal_number == SIGTRAP || signal_number == SIGSYS) {
+    bool is_repeated = signal_number == SIGSEGV || signal_number == SIGBUS || signal_number == SIGFPE || signal_number == SIGILL;
+    if (info->si_code <= 0 || info->si_signo != signal_number || !is_repeated) {
         send_again();
         return;
     }
-    if (signal_number != SIGSEGV && signal_number != SIGBUS) return; /* only memory can be mended meanwhile */
+    /* Memory may have been mended meanwhile, and whoever sent a signal may have called it a fault. */
     action = (struct kernel_action){(void *)on_survival, SA_SIGINFO | SA_ONSTACK | SA_RESTORER, restorer, ~0ull};
     kernel_action(SIGTRAP, &action, NULL);
     sigdelset(&context->uc_sigmask, SIGTRAP);

@@ -124,7 +124,6 @@ static char *const *changed(char *const *environment, bool takes_agent, char **r
         char *room_[change_.room + 1], preload_[change_.preload_size];                                      \
         char *const *extended = environment;                                                                \
         if (change_.room) extended = changed(environment, change_.takes_agent, room_, preload_, sizeof preload_); \
-        if (area) hide_own_stack();                                                                         \
         int result_ = call;                                                                                 \
         if (area && (result_ == E2BIG || (result_ == -1 && errno == E2BIG)) && has_agent(extended)) {       \
             size_t count_ = (size_t)count_entries(extended);                                                \
@@ -132,7 +131,6 @@ static char *const *changed(char *const *environment, bool takes_agent, char **r
             extended = changed(extended, false, less_, kept_, sizeof kept_);                                \
             result_ = call;                                                                                 \
         }                                                                                                   \
-        if (area) show_own_stack();                                                                         \
         result_;                                                                                            \
     })
 

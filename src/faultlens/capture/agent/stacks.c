@@ -22,7 +22,6 @@
 
 pthread_key_t own_stack_key; /* its destructor takes the stack back when the thread ends */
 __thread INITIAL_EXEC char *own_stack;
-__thread INITIAL_EXEC int shown_stack_flags;
 static char *spare[SPARE]; /* of threads that have ended */
 
 static size_t frame_size(void) { return getauxval(AT_MINSIGSTKSZ); } /* vector registers make it large */
@@ -56,10 +55,6 @@ static char *make_stack(void) {
     return NULL;
 }
 
-static void drop_stack(char *stack) {
-    if (!keep_spare(stack)) kernel(SYS_munmap, (long)stack - GUARD, (long)(GUARD + own_stack_size()), 0, 0, 0, 0);
-}
-
 static long set_stack(const stack_t *stack, stack_t *before) {
     return kernel(SYS_sigaltstack, (long)stack, (long)before, 0, 0, 0, 0);
 }
@@ -77,52 +72,19 @@ void give_own_stack(void) {
     if (own_stack) use_own_stack();
 }
 
+void drop_own_stack(void) {
+    stack_t now, none = {.ss_flags = SS_DISABLE};
+    if (own_stack && set_stack(NULL, &now) == 0 && now.ss_sp == own_stack) set_stack(&none, NULL);
+}
+
 /* Destructors of the program's may crash as well: ours is the last, as far as there is an order. */
 static __thread INITIAL_EXEC int destructor_calls;
 
-void take_own_stack(void *stack) {
-    stack_t now;
+void end_own_stack(void *stack) {
     if (++destructor_calls < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(own_stack_key, stack) == 0) return;
+    drop_own_stack();
     own_stack = NULL;
-    if (set_stack(NULL, &now) == 0 && now.ss_sp == stack) {
-        now.ss_flags = SS_DISABLE;
-        set_stack(&now, NULL);
-    }
-    drop_stack(stack);
-}
-
-/* A frame of the kernel's tells what sigaltstack() does not. */
-static void on_learning(int signal_number, siginfo_t *info, void *context) {
-    (void)signal_number, (void)info;
-    shown_stack_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
-}
-
-void learn_shown_stack(void) {
-    struct kernel_action action = {(void *)on_learning, SA_SIGINFO | SA_RESTORER, restorer, 0}, before;
-    uint64_t blocked = 0;
-    kernel(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, sizeof blocked, 0, 0);
-    if (blocked & 1ull << (OUR_SIGNAL - 1) || kernel_action(OUR_SIGNAL, &action, &before)) return;
-    kernel(SYS_tgkill, process_id(), thread_id(), OUR_SIGNAL, 0, 0, 0);
-    kernel_action(OUR_SIGNAL, &before, NULL);
-}
-
-static bool is_own_stack_used(void) {
-    stack_t now;
-    return own_stack && set_stack(NULL, &now) == 0 && now.ss_sp == own_stack;
-}
-
-void drop_own_stack(void) {
-    stack_t none = {.ss_flags = SS_DISABLE};
-    if (is_own_stack_used()) set_stack(&none, NULL);
-}
-
-void hide_own_stack(void) {
-    if (shown_stack_flags & SS_DISABLE) drop_own_stack();
-}
-
-void show_own_stack(void) {
-    stack_t now;
-    if (own_stack && !stands_aside && set_stack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) use_own_stack();
+    if (!keep_spare(stack)) kernel(SYS_munmap, (long)stack - GUARD, (long)(GUARD + own_stack_size()), 0, 0, 0, 0);
 }
 
 EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
@@ -134,12 +96,12 @@ EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     }
     if (before && own_stack && before->ss_sp == own_stack) *before = (stack_t){.ss_flags = SS_DISABLE};
     if (!wanted) return 0;
-    shown_stack_flags = wanted->ss_flags;
     if (wanted->ss_flags & SS_DISABLE) {
-        show_own_stack();
+        if (own_stack) give_own_stack();
         return 0;
     }
     tell_wishes();
+    end_stack_with_handler();
     if (wanted->ss_size < frame_size() + ROOM_TO_REPORT) step_aside(); /* an abort() would become a SIGSEGV on it */
     return 0;
 }
@@ -208,7 +170,6 @@ static void *begin_thread(void *raw) {
     void *(*function)(void *) = start->function;
     void *argument = start->argument;
     free(start);
-    shown_stack_flags = SS_DISABLE;
     give_own_stack();
     if (own_stack) pthread_setspecific(own_stack_key, own_stack); /* if that fails, the stack outlives the thread */
     return function(argument);
