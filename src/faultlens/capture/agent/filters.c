@@ -18,7 +18,7 @@
 static const int needed[] = {
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_tgsigqueueinfo, SYS_tgkill,
     SYS_kill, SYS_getpid, SYS_gettid, SYS_futex, SYS_prctl, SYS_openat, SYS_getdents64, SYS_lseek, SYS_close,
-    SYS_sched_yield,
+    SYS_sched_yield, SYS_sigaltstack,
 };
 
 #define MEMORY_WORDS BPF_MEMWORDS
