@@ -224,7 +224,7 @@ def test_without_locks_only_what_is_surely_abandoned_is_removed(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     path, own, dead = tmp_path / "model.keras", Writer.own(), ended_process()
-    reused = replace(own, pid=os.getppid())  # it began at another instant
+    reused = replace(own, started="1")  # whoever had our pid then
     unsure = [
         leave_unfinished(path, writer) for writer in (own, replace(dead, boot="another"), replace(dead, namespace="1"))
     ]
