@@ -98,6 +98,8 @@ enum leaver { BY_EXIT, BY_UNDERSCORE_EXIT, BY_QUICK_EXIT, BY_EXIT_GROUP, BY_ABOR
 enum limit { FILES, FILES_AND_CLOSED, STACK, ADDRESS_SPACE, PROCESSES, PENDING_SIGNALS, CORE, MEMORY_LOCKED, DATA };
 
 /* support.c */
+/* The kernel does not put SS_DISABLE back when a program with an alternate stack executes another. */
+extern int executed;
 void say(const char *format, ...); /* %d int, %x unsigned long, %s; one write, safe in handlers */
 void say_mask(const char *what);
 void say_status(const char *what, int status);

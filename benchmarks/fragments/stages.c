@@ -27,6 +27,7 @@ int run_stage(const char *name) {
     static const body all[] = {stage_ask, stage_crash, stage_recover, stage_exit, abort, stage_term};
     for (int i = 0; i < 6; i++)
         if (!strcmp(name, stages[i])) {
+            executed = 1;
             say("stage %s", name);
             all[i]();
             return 0;

@@ -19,6 +19,7 @@ struct response {
 };
 static struct response responses[NSIG + 1];
 static volatile char sink;
+int executed;
 
 static char *put_number(char *at, unsigned long value, unsigned base) {
     char digits[24];
@@ -115,7 +116,8 @@ static void say_context(const siginfo_t *info, const ucontext_t *context) {
     say("  context: flags %x link %d mask %x", context->uc_flags, context->uc_link != NULL,
         *(unsigned long *)&context->uc_sigmask);
     if (for_a_mistake(info->si_signo) && !responses[info->si_signo].raw) /* of the others faultlens' own stack is seen here: docs/transparency.md */
-        say("  context: stack %d %x", context->uc_stack.ss_flags & ~SS_DISABLE, (unsigned long)context->uc_stack.ss_size);
+        say("  context: stack %d %x", context->uc_stack.ss_flags & ~(executed ? SS_DISABLE : 0),
+            (unsigned long)context->uc_stack.ss_size);
     if (info->si_code > 0 && info->si_signo != SIGSYS && info->si_signo != SIGCHLD)
         say("  trap %x error %x at the instruction %d", (unsigned long)registers[REG_TRAPNO],
             (unsigned long)registers[REG_ERR], (unsigned long)(resume_at - registers[REG_RIP]) < 32);
