@@ -227,6 +227,7 @@ void tell_wishes(void) {
 
 EXPORT int sigaction(int signal_number, const struct sigaction *action, struct sigaction *before) {
     if (!area) return NEXT(sigaction)(signal_number, action, before);
+    keep_own_stack();
     if (action && (action->sa_flags & SA_ONSTACK)) note_who_sets_handlers(__builtin_return_address(0));
     if (!is_fatal(signal_number)) return set_other_action(signal_number, action, before);
     struct kernel_action wanted, old;
@@ -328,7 +329,7 @@ EXPORT int sigignore(int signal_number) {
 
 /* The fault that a handler of the program works on, or has worked on, on this thread. */
 static __thread INITIAL_EXEC struct {
-    char *frame; /* NULL: none */
+    const char *frame; /* NULL: none */
     struct fl_fault fault;
 } handled;
 
@@ -377,11 +378,10 @@ WRAP_JUMP(_longjmp)
 WRAP_JUMP(siglongjmp)
 WRAP_JUMP(__longjmp_chk)
 
-/* An alternate stack that is set in a handler ends with it: there was none when the handler was called. */
-void end_stack_with_handler(void) {
-    if (!is_inside_handler(__builtin_frame_address(0))) return;
-    stack_t *before = &((ucontext_t *)(handled.frame + FRAME_CONTEXT))->uc_stack;
-    if (!before->ss_size) before->ss_flags = SS_DISABLE;
+void regain_own_stack(void) {
+    if (is_inside_handler(__builtin_frame_address(0))) return; /* it will be lost once more */
+    is_own_stack_lost = false;
+    give_own_stack();
 }
 
 /* If the process ends in the handler, this tells why. */
@@ -425,8 +425,9 @@ static char *move_frame(char *frame, bool hides_stack) {
     memcpy(new_frame, frame, FRAME_SIZE);
     context = (ucontext_t *)(new_frame + FRAME_CONTEXT);
     context->uc_mcontext.fpregs = (fpregset_t)new_registers;
-    /* When the handler returns, the kernel does not take this for an alternate stack: it is too small. So ours stays. */
-    if (hides_stack) context->uc_stack = (stack_t){0};
+    /* When the handler returns, the kernel makes this the thread's alternate stack, and ours may be gone. */
+    if (hides_stack) context->uc_stack = (stack_t){.ss_flags = shown_stack_flags};
+    if (hides_stack) is_own_stack_lost = shown_stack_flags & SS_DISABLE;
     return new_frame;
 }
 

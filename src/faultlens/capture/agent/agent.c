@@ -40,6 +40,7 @@ int64_t now_ns(void) {
         int file = NEXT(name)(path, flags, mode);        \
         if (area && file >= 0) after_open(area, path);   \
         look_if_asked(area);                             \
+        keep_own_stack();                                \
         return file;                                     \
     }
 
@@ -85,6 +86,7 @@ static void __attribute__((constructor)) start_agent(void) {
     if (found && pthread_key_create(&own_stack_key, end_own_stack) == 0) {
         own_pid = process_id();
         cover_default_actions();
+        learn_shown_stack();
         give_own_stack();
         pthread_atfork(NULL, NULL, begin_forked_child);
         remember_own_loader();

@@ -29,6 +29,7 @@ EXPORT ssize_t write(int descriptor, const void *bytes, size_t size) {
     ssize_t written = NEXT(write)(descriptor, bytes, size);
     if (is_output(descriptor)) remember_output(descriptor, bytes, written);
     look_if_asked(area);
+    keep_own_stack();
     return written;
 }
 

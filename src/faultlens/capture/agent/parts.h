@@ -88,7 +88,7 @@ static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SI
 #define FATAL_COUNT (sizeof fatal_signals / sizeof *fatal_signals)
 
 /* The C library keeps this signal for itself and lets nobody block it (SIGSETXID: setuid() in all threads). We use it
- * when the process is about to end. */
+ * for a moment at the start, and when the process is about to end. */
 #define OUR_SIGNAL 33
 
 /* actions.c */
@@ -109,7 +109,7 @@ void step_aside(void);
 void step_in_again(void);
 void note_end_in_handler(void);
 void tell_wishes(void);
-void end_stack_with_handler(void);
+void regain_own_stack(void);
 
 void fill_fault(struct fl_fault *fault, int signal_number, const siginfo_t *info, const ucontext_t *context);
 
@@ -121,11 +121,19 @@ void hold_if_crashing(void);
 /* stacks.c */
 extern pthread_key_t own_stack_key;
 extern __thread INITIAL_EXEC char *own_stack; /* the lowest byte of this thread's alternate stack of ours; NULL: none */
+extern __thread INITIAL_EXEC int shown_stack_flags; /* what the thread would show without it in struct ucontext */
+extern __thread INITIAL_EXEC bool is_own_stack_lost; /* with the return of a handler */
+void learn_shown_stack(void);
 void give_own_stack(void);
 void drop_own_stack(void);
 void end_own_stack(void *stack);
 extern bool is_own_stack_adopted;
 void note_who_sets_handlers(const void *caller);
+
+/* Called at places that every thread comes by; nearly always this is all. */
+static inline void keep_own_stack(void) {
+    if (__builtin_expect(is_own_stack_lost, 0)) regain_own_stack();
+}
 
 /* throws.c */
 void copy_exceptions(struct fl_slot *slot);

@@ -22,6 +22,8 @@
 
 pthread_key_t own_stack_key; /* its destructor takes the stack back when the thread ends */
 __thread INITIAL_EXEC char *own_stack;
+__thread INITIAL_EXEC int shown_stack_flags;
+__thread INITIAL_EXEC bool is_own_stack_lost;
 static char *spare[SPARE]; /* of threads that have ended */
 
 static size_t frame_size(void) { return getauxval(AT_MINSIGSTKSZ); } /* vector registers make it large */
@@ -87,6 +89,21 @@ void end_own_stack(void *stack) {
     if (!keep_spare(stack)) kernel(SYS_munmap, (long)stack - GUARD, (long)(GUARD + own_stack_size()), 0, 0, 0, 0);
 }
 
+/* A frame of the kernel's tells what sigaltstack() does not. */
+static void on_learning(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number, (void)info;
+    shown_stack_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
+}
+
+void learn_shown_stack(void) {
+    struct kernel_action action = {(void *)on_learning, SA_SIGINFO | SA_RESTORER, restorer, 0}, before;
+    uint64_t blocked = 0;
+    kernel(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&blocked, sizeof blocked, 0, 0);
+    if (blocked & 1ull << (OUR_SIGNAL - 1) || kernel_action(OUR_SIGNAL, &action, &before)) return;
+    kernel(SYS_tgkill, process_id(), thread_id(), OUR_SIGNAL, 0, 0, 0);
+    kernel_action(OUR_SIGNAL, &before, NULL);
+}
+
 EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     if (!area) return NEXT(sigaltstack)(wanted, before);
     long failed = set_stack(wanted, before); /* by the kernel, because either pointer may be bad */
@@ -96,12 +113,12 @@ EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     }
     if (before && own_stack && before->ss_sp == own_stack) *before = (stack_t){.ss_flags = SS_DISABLE};
     if (!wanted) return 0;
+    shown_stack_flags = wanted->ss_flags;
     if (wanted->ss_flags & SS_DISABLE) {
         if (own_stack) give_own_stack();
         return 0;
     }
     tell_wishes();
-    end_stack_with_handler();
     if (wanted->ss_size < frame_size() + ROOM_TO_REPORT) step_aside(); /* an abort() would become a SIGSEGV on it */
     return 0;
 }
@@ -170,6 +187,7 @@ static void *begin_thread(void *raw) {
     void *(*function)(void *) = start->function;
     void *argument = start->argument;
     free(start);
+    shown_stack_flags = SS_DISABLE;
     give_own_stack();
     if (own_stack) pthread_setspecific(own_stack_key, own_stack); /* if that fails, the stack outlives the thread */
     return function(argument);

@@ -9,14 +9,14 @@ counts = dict.fromkeys(numbers.values(), 0)
 waited_for = {*numbers.values(), int(signal.SIGQUIT)}
 
 
-def count(number: int, frame: object) -> None:
+def count(number: int, _: object) -> None:
     counts[number] += 1
 
 
 for each in numbers.values():
     signal.signal(each, count)
 ended = []
-signal.signal(signal.SIGQUIT, lambda number, frame: ended.append(number))
+signal.signal(signal.SIGQUIT, lambda number, _: ended.append(number))
 Path("ready").touch()
 while not ended:
     signal.pause()

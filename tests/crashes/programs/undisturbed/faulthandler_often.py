@@ -7,7 +7,7 @@ import sys
 
 hits = []
 if sys.argv[1] == "own":
-    signal.signal(signal.SIGTRAP, lambda number, frame: hits.append(number))
+    signal.signal(signal.SIGTRAP, lambda number, _: hits.append(number))
 for _ in range(60):
     faulthandler.enable()
     faulthandler.disable()
