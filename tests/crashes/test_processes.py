@@ -156,3 +156,33 @@ def test_workers_that_crash_when_the_program_has_ended(run) -> None:
         done = run([sys.executable, PROGRAMS / "undisturbed" / "late_workers.py", count, how])
         assert done.returncode == status
         assert done.died.outcome.kind == ("signal" if status else "ok")
+
+
+def test_a_crash_in_a_namespace_of_processes(run) -> None:
+    """It calls itself by a small number, which is another process here."""
+    if os.geteuid() or subprocess.run(["unshare", "-pf", "true"]).returncode:
+        pytest.skip("needs root and namespaces")
+    crash = "import ctypes, os\nprint(os.getpid())\nctypes.string_at(8)"
+    done = run(["unshare", "-pf", "sh", "-c", f"{sys.executable} -c '{crash}'; echo ended with $?"])
+    assert done.stdout == "2\nended with 139\n"
+    (child,) = done.died.children
+    assert (child.fault.signal, child.fault.address) == ("SIGSEGV", 8)
+    assert child.pid != 2
+    assert any("ctypes" in (frame.file or frame.library or "") for frame in child.crashed_thread.frames)
+
+
+def test_threads_get_no_arena_because_of_us(run, tmp_path: Path) -> None:
+    (tmp_path / "threads.c").write_text(
+        "#include <pthread.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
+        "static void *wait(void *a) { pause(); return a; }\n"
+        "int main(void) {\n"
+        "  pthread_attr_t small; pthread_attr_init(&small); pthread_attr_setstacksize(&small, 65536);\n"
+        "  pthread_t each; for (int i = 0; i < 12; i++) pthread_create(&each, &small, wait, 0);\n"
+        "  usleep(200000);\n"
+        '  char line[256]; long size = 0; FILE *status = fopen("/proc/self/status", "r");\n'
+        '  while (fgets(line, sizeof line, status)) sscanf(line, "VmSize: %ld", &size);\n'
+        '  printf("%ld\\n", size); return 0; }\n'
+    )
+    subprocess.run(["gcc", "-pthread", "-o", "threads", "threads.c"], cwd=tmp_path, check=True)
+    done = run([tmp_path / "threads"])
+    assert int(done.stdout) < 100_000  # kB; an arena is 64 MiB each

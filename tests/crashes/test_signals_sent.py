@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -87,3 +88,47 @@ def test_a_save_that_is_made_on_interrupt_is_finished(tmp_path: Path) -> None:
     os.killpg(started.pid, signal.SIGINT)
     assert "saved" in started.communicate(timeout=30)[0]
     assert started.returncode == 0
+
+
+def test_the_terminal_is_gone(tmp_path: Path) -> None:
+    """The kernel tells the leader of the session alone: `ssh -t host faultlens run …` and a line that breaks."""
+    leader, terminal = pty.fork()
+    if leader == 0:
+        os.environ["FAULTLENS_HOME"] = str(tmp_path)
+        os.execv(FAULTLENS[0], [*FAULTLENS, "run", "-q", "--", "sh", "-c", "echo ready; sleep 30"])
+    assert b"ready" in os.read(terminal, 100)
+    os.close(terminal)
+    assert os.WTERMSIG(os.waitpid(leader, 0)[1]) == signal.SIGHUP
+
+
+def test_the_end_of_children_is_ignored_by_the_caller(tmp_path: Path) -> None:
+    """Then the kernel tells nobody of it, as long as that stays so."""
+    command = [*FAULTLENS, "run", "-q", "--", "grep", "SigIgn", "/proc/self/status"]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "FAULTLENS_HOME": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert int(done.stdout.split()[1], 16) & 1 << (signal.SIGCHLD - 1)  # the program gets it as it was
+
+
+def test_nobody_reads_what_faultlens_says(tmp_path: Path) -> None:
+    """A worker crashes, which is told on stderr; the program goes on all the same."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = (
+        "import ctypes, os, time\nif os.fork() == 0: ctypes.string_at(0)\nos.wait()\ntime.sleep(0.5)\nprint('done')"
+    )
+    done = subprocess.run(
+        [*FAULTLENS, "run", "--", "python3", "-c", program],
+        env={**os.environ, "FAULTLENS_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=writer,
+        timeout=60,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (0, b"done\n")

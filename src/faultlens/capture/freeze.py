@@ -87,8 +87,9 @@ class Freeze:
             while new := [tid for tid in thread_ids(self.pid) if tid not in self._seized]:
                 for tid in new:
                     self._seize(tid)
+                deadline = time.monotonic() + STOP_TIMEOUT_S
                 for tid in new:
-                    self._await_stop(tid)
+                    self._await_stop(tid, deadline)
             if self._parked.number:
                 self._put_back()
         except OSError as error:
@@ -123,9 +124,8 @@ class Freeze:
         except ProcessLookupError:
             pass  # the thread ended meanwhile
 
-    def _await_stop(self, tid: int) -> None:
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        while time.monotonic() < deadline:
+    def _await_stop(self, tid: int, deadline: float) -> None:
+        while True:
             try:
                 waited, status = os.waitpid(tid, os.WNOHANG | WALL)
             except ChildProcessError:
@@ -135,5 +135,7 @@ class Freeze:
                     self.registers[tid] = registers_of(tid)
                     if status >> 16 == 0:  # not our stop, but the delivery of a signal
                         self.arriving[tid] = siginfo_of(tid)
+                return
+            if time.monotonic() > deadline:
                 return
             time.sleep(0.0005)

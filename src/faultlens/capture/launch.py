@@ -109,6 +109,8 @@ def start(
     go_read, go_write = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    # If it is ignored, nobody tells us of the end of the program.
+    on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid:
         os.close(failure_write)
@@ -129,6 +131,9 @@ def start(
         # Python ignores these two at its own start.
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # Python's: one may be waiting already
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, on_child)
         signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
         os.execvpe(command[0], list(command), dict(environment))
     except OSError as error:
@@ -141,6 +146,4 @@ def start(
 
 def _end_with_parent() -> None:
     """Killing faultlens with SIGKILL must not leave the program running alone."""
-    import ctypes
-
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from faultlens.capture import process
 from faultlens.capture.death import Death
-from faultlens.environment.procfs import read_fields
+from faultlens.environment.procfs import read_fields, read_text
 
 
 def only_child(pid: int) -> int:
@@ -29,11 +29,30 @@ def seen_from_here(own: int, below: int) -> int:
 
 def death_seen_from_here(death: Death, below: int) -> Death:
     """With the numbers of its process and threads."""
-    pid = seen_from_here(death.pid, below)
+    return _renumbered(death, seen_from_here(death.pid, below))
+
+
+def _renumbered(death: Death, pid: int) -> Death:
     threads = thread_numbers(pid)
     faults = [fault._replace(thread=threads.get(fault.thread, fault.thread)) for fault in death.faults]
     throws = [throw._replace(thread=threads.get(throw.thread, throw.thread)) for throw in death.throws]
     return death._replace(pid=pid, faults=tuple(faults), throws=tuple(throws))
+
+
+def death_of(death: Death, inode: int) -> Death | None:
+    """The same, of the process that has the memory with this inode mapped: others may have the number, too."""
+    if _has_mapped(death.pid, inode):
+        return death
+    for pid in process.descendants(1):
+        numbers = read_fields(f"/proc/{pid}/status", ":").get("NSpid", "").split()
+        if len(numbers) > 1 and numbers[-1] == str(death.pid) and _has_mapped(pid, inode):
+            return _renumbered(death, pid)
+    return None
+
+
+def _has_mapped(pid: int, inode: int) -> bool:
+    lines = (read_text(f"/proc/{pid}/maps") or "").splitlines()
+    return any("/memfd:faultlens" in line and line.split()[4:5] == [str(inode)] for line in lines)
 
 
 def thread_numbers(pid: int) -> dict[int, int]:

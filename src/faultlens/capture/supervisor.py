@@ -50,7 +50,8 @@ WALL = 0x40000000  # __WALL of waitpid: threads too
 NUDGE = signal.SIGRTMIN + 3  # from the thread that listens to the agent
 POLL_S = 0.05  # where no thread may listen
 JOB_CONTROL_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
-SI_KERNEL = 0x80
+SI_KERNEL = 0x80  # of the terminal's: they reach the whole process group, and so the program, by themselves
+HANGUP = {signal.SIGHUP, signal.SIGCONT}  # but for these, of which only the leader of the session is told
 
 
 class Options(NamedTuple):
@@ -138,6 +139,7 @@ class _Supervisor:
         self.tracer: Tracer | None = None
         self.bystander: Bystander | None = None
         self.is_polling = False
+        self.has_failed = False  # to watch the program's memory
 
     def run(self, command: Sequence[str]) -> Ending:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -173,12 +175,18 @@ class _Supervisor:
         self.near_limit = NearLimit(
             self.timeline, self.looks, self.options.stop_at, lambda: self.leaks.is_looking, self.tell
         )
-        # Only now: the program comes first where few processes are allowed.
-        if self.area is not None:
-            main_thread = threading.main_thread().ident or 0
-            self.is_polling = not self.area.listen(lambda: signal.pthread_kill(main_thread, NUDGE))
+        # Only now: the program comes first where few processes are allowed. A fork comes before a thread.
         with contextlib.suppress(OSError):
             self.bystander = Bystander()
+        if self.area is not None:
+            self.is_polling = not self.area.listen(self._nudge)
+
+    def _nudge(self) -> None:
+        """Called by the thread that listens."""
+        try:
+            signal.pthread_kill(threading.main_thread().ident or 0, NUDGE)
+        except OSError:  # too many signals are waiting
+            self.is_polling = True
 
     def _end_helpers(self) -> None:
         """Before signals are let in again. Those that came until now were for the program, or the listener's: they
@@ -198,29 +206,41 @@ class _Supervisor:
         kill_at: float | None = None
         while True:
             elapsed = time.monotonic() - self.started
-            if elapsed >= next_sample:
-                self.timeline.take(elapsed)
-                self.near_limit.look(elapsed)
-                next_sample = elapsed + self.timeline.interval(elapsed)
-            if elapsed >= self.watch.next_look:
-                self.watch.look(elapsed)
-            if elapsed >= self.leaks.next_look:
-                self.leaks.look(elapsed)
+            if not self.has_failed:
+                try:
+                    next_sample = self._observe(elapsed, next_sample)
+                except Exception as error:  # the program goes on
+                    self.has_failed = True
+                    self.tell(f"its memory is no longer watched: {type(error).__name__}: {error}")
             if self.options.timeout is not None and not self.hung and elapsed >= self.options.timeout:
                 self._capture_hang()
                 kill_at = elapsed + TERMINATE_GRACE_S
             if kill_at is not None and elapsed >= kill_at:
                 self._kill_all()
                 kill_at = None
-            deadlines = [next_sample, self.watch.next_look, self.leaks.next_look, *([kill_at] if kill_at else [])]
+            deadlines = [kill_at] if kill_at else []
+            if not self.has_failed:
+                deadlines += [next_sample, self.watch.next_look, self.leaks.next_look]
             if self.options.timeout is not None and not self.hung:
                 deadlines.append(self.options.timeout)
             if self.is_polling:
                 self._serve_agent()
                 deadlines.append(elapsed + POLL_S)
-            info = signal.sigtimedwait(watched, max(0.0, min(deadlines) - elapsed))
+            info = signal.sigtimedwait(watched, max(0.0, min(deadlines, default=elapsed + 60) - elapsed))
             if info is not None and (status := self._on_signal(info)) is not None:
                 return status
+
+    def _observe(self, elapsed: float, next_sample: float) -> float:
+        """Returns when the next sample is due."""
+        if elapsed >= next_sample:
+            self.timeline.take(elapsed)
+            self.near_limit.look(elapsed)
+            next_sample = elapsed + self.timeline.interval(elapsed)
+        if elapsed >= self.watch.next_look:
+            self.watch.look(elapsed)
+        if elapsed >= self.leaks.next_look:
+            self.leaks.look(elapsed)
+        return next_sample
 
     def _loop(self) -> Loop | None:
         return read_loop(self.area.progress(self.pid)) if self.area is not None else None
@@ -231,7 +251,9 @@ class _Supervisor:
             self._serve_agent()
         elif info.si_signo == signal.SIGCHLD:
             return self._reap()
-        elif info.si_code != SI_KERNEL:  # the terminal's reach the whole process group by themselves
+        elif info.si_pid == os.getpid():
+            pass  # SIGPIPE for what we wrote ourselves
+        elif info.si_code != SI_KERNEL or info.si_signo in HANGUP:
             self._hand_on(info)
         return None
 
@@ -251,8 +273,8 @@ class _Supervisor:
                     pid, status = os.waitpid(-1, os.WNOHANG | WALL)
                 else:
                     pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
-            except ChildProcessError:
-                return None
+            except ChildProcessError:  # nothing is known of how it ended
+                return 0 if self.tracer is None else None
             if pid == 0:
                 return None
             if os.WIFSTOPPED(status):
@@ -279,10 +301,19 @@ class _Supervisor:
             self._note_stop(death.pid)
             try:
                 with self.bystander.offered() if self.bystander else contextlib.nullcontext():
-                    look = self._look(death, "agent")
+                    look = self._look_at_ours(death, area)
             finally:
                 area.release(slot)
             self._keep(look.crash())
+
+    def _look_at_ours(self, death: Death, area: SharedArea) -> _Look:
+        """A process in a namespace of its own calls itself by a number that is another's here."""
+        from faultlens.capture.numbering import death_of
+
+        here = death if death.pid == self.pid else death_of(death, area.inode)
+        if here is None:
+            return _Look(death, "agent", None, ["it is in a namespace that cannot be looked into"])
+        return self._look(here, "agent")
 
     def _note_stop(self, pid: int) -> None:
         if self.area is not None:

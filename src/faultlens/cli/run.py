@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
 import resource
@@ -187,7 +188,8 @@ def _nothing(_: object) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"faultlens: {text}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody may read it any more: the program goes on
+        print(f"faultlens: {text}", file=sys.stderr)
 
 
 def _announce(crash: Crash) -> None:

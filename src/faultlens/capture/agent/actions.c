@@ -13,7 +13,6 @@
 #include "parts.h"
 
 #include <asm/prctl.h>
-#include <setjmp.h>
 
 void *restorer;
 
@@ -166,7 +165,7 @@ void cover_default_actions(void) {
 /* From here on a crash is not reported: where a report would change how the program ends. */
 void step_aside(void) {
     if (stands_aside) return;
-    stands_aside = true;
+    stands_aside = process_id() == own_pid; /* else it is our parent's memory */
     drop_own_stack();
     for (size_t i = 0; i < FATAL_COUNT; i++) {
         struct kernel_action action;
@@ -352,7 +351,8 @@ static bool same_place(const ucontext_t *context, const struct fl_fault *fault) 
  * the calls after it overwrite. */
 static bool is_inside_handler(const char *stack_pointer) {
     const char *frame = handled.frame;
-    return frame && stack_pointer < frame && frame - stack_pointer < (1 << 20) && *(void *const *)frame == restorer &&
+    return frame && stack_pointer < frame && frame - stack_pointer < (1 << 20) && is_readable(frame) &&
+           is_readable(frame + FRAME_SIZE) && *(void *const *)frame == restorer &&
            same_place((const ucontext_t *)(frame + FRAME_CONTEXT), &handled.fault);
 }
 
@@ -474,6 +474,8 @@ __attribute__((used)) struct landing fl_enter(int signal_number, siginfo_t *info
     void *handler = is_frame ? *(void **)frame : NULL;
     bool has_memory = has_thread_memory();
     if (is_frame) *(void **)frame = restorer;
+    /* The kernel lets nobody send the first process of a namespace what it has no handler for. */
+    if (!handler && info->si_code <= 0 && process_id() == 1) return (struct landing){NULL, NULL};
     if (handler && !has_memory) return (struct landing){handler, frame};
     if (handler) {
         struct landing landing = run_handler(handler, signal_number, info, context, own, frame);

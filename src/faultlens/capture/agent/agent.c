@@ -79,6 +79,7 @@ static struct fl_area *open_area(const char *path) {
 
 static void __attribute__((constructor)) start_agent(void) {
     find_next_functions();
+    find_first_runtime();
     const char *path = getenv("FAULTLENS_AGENT");
     if (!path) return;
     int saved_errno = errno;
@@ -92,6 +93,7 @@ static void __attribute__((constructor)) start_agent(void) {
         remember_own_loader();
         __atomic_fetch_add(&found->attached, 1, __ATOMIC_RELAXED);
         area = found;
+        look_for_supervisor();
     }
     remember_for_exec(path);
     if (getenv("FAULTLENS_ONLY_THIS")) spare_children();

@@ -51,6 +51,11 @@ class SharedArea:
         os.close(self.descriptor)
 
     @property
+    def inode(self) -> int:
+        """By which its mappings are known."""
+        return os.fstat(self.descriptor).st_ino
+
+    @property
     def path(self) -> str:
         """Where the program finds it. Nothing is inherited: its table of open files stays as it was."""
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"

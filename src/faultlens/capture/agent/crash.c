@@ -36,7 +36,7 @@ void hold_if_crashing(void) {
 
 /* ---------------------------------------------------------------------------------- all threads stand still */
 
-static void park(void *context) {
+static void __attribute__((noreturn)) park(void *context) {
     uint32_t index = __atomic_fetch_add(&parked_count, 1, __ATOMIC_ACQ_REL);
     if (index < MAX_PARKED) {
         parked[index].context = (uint64_t)context;
@@ -135,13 +135,20 @@ static struct fl_slot *claim_slot(void) {
     return NULL;
 }
 
+/* From a namespace of processes below it, it cannot be. */
+static bool was_supervisor_seen;
+
+static bool is_supervisor_seen(void) { return kernel(SYS_kill, area->supervisor_pid, 0, 0, 0, 0, 0) != -ESRCH; }
+
+void look_for_supervisor(void) { was_supervisor_seen = is_supervisor_seen(); }
+
 /* Wait while the slot has this state, for a limited time. */
 static void wait_while(struct fl_slot *slot, uint32_t state, uint32_t limit_ms) {
     int64_t end = now_ns() + limit_ms * 1000000ll;
     while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == state && now_ns() < end) {
         struct timespec step = {0, 100 * 1000 * 1000};
         futex(&slot->state, FUTEX_WAIT, state, &step);
-        if (kernel(SYS_kill, area->supervisor_pid, 0, 0, 0, 0, 0) == -ESRCH) return;
+        if (was_supervisor_seen && !is_supervisor_seen()) return;
     }
 }
 
@@ -163,7 +170,6 @@ static void __attribute__((noreturn)) join_crash(int signal_number, siginfo_t *i
         if (index < FL_ALSO) fill_fault(&slot->also[index], signal_number, info, context);
     }
     park(context);
-    stand_still();
 }
 
 /* ------------------------------------------------------------------------------------------- and it happens */

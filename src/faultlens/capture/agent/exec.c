@@ -33,12 +33,6 @@ static mode_t mode_of(const char *path) {
     return kernel(SYS_newfstatat, AT_FDCWD, (long)path, (long)&state, 0, 0, 0) ? 0 : state.st_mode;
 }
 
-static bool is_readable(const void *address) {
-    char byte;
-    struct iovec to = {&byte, 1}, from = {(void *)address, 1};
-    return kernel(SYS_process_vm_readv, thread_id(), (long)&to, 1, (long)&from, 1, 0) != -EFAULT;
-}
-
 /* How many entries; -1: a pointer is bad, and the kernel will say so. */
 static long count_entries(char *const *environment) {
     long count = 0;

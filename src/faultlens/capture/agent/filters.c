@@ -18,7 +18,8 @@
 static const int needed[] = {
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_tgsigqueueinfo, SYS_tgkill,
     SYS_kill, SYS_getpid, SYS_gettid, SYS_futex, SYS_prctl, SYS_openat, SYS_getdents64, SYS_lseek, SYS_close,
-    SYS_sched_yield, SYS_sigaltstack,
+    SYS_sched_yield, SYS_sigaltstack, SYS_arch_prctl, SYS_prlimit64, SYS_clock_gettime, SYS_pread64, SYS_newfstatat,
+    SYS_faccessat,
 };
 
 #define MEMORY_WORDS BPF_MEMWORDS
@@ -88,27 +89,21 @@ static bool lets_us_speak(const struct sock_fprog *program) {
 }
 
 /* The program may hand over anything: what cannot be read is the kernel's to refuse. */
-static bool copy_program(struct sock_fprog *copy, const void *from) {
-    struct iovec to = {copy, sizeof *copy}, source = {(void *)from, sizeof *copy};
-    int self = process_id();
-    if (kernel(SYS_process_vm_readv, self, (long)&to, 1, (long)&source, 1, 0) != sizeof *copy) return false;
-    char probe;
-    to = (struct iovec){&probe, 1};
-    for (size_t at = 0; at < copy->len; at++) {
-        source = (struct iovec){(char *)&copy->filter[at] + sizeof *copy->filter - 1, 1};
-        if (kernel(SYS_process_vm_readv, self, (long)&to, 1, (long)&source, 1, 0) != 1) return false;
-    }
-    return copy->len > 0;
+static bool can_be_run(const struct sock_fprog *program) {
+    if (!is_readable(program) || !is_readable((const char *)(program + 1) - 1)) return false;
+    for (size_t at = 0; at < program->len; at++)
+        if (!is_readable(&program->filter[at])) return false;
+    return program->len > 0;
 }
 
-/* `install` with these arguments puts the filter `program` into force (NULL: the strict mode). */
+/* The call puts the filter `program` into force (NULL: the strict mode). */
 static long set_filter(long number, long a, long b, long c, long d, long e, const void *program) {
-    struct sock_fprog copy;
-    bool is_silent = !program || (copy_program(&copy, program) && !lets_us_speak(&copy));
-    if (is_silent) step_aside(); /* before, because afterwards it may not be allowed either */
+    bool stood_aside = stands_aside;
+    if (!program || (can_be_run(program) && !lets_us_speak(program)))
+        step_aside(); /* before, because afterwards it may not be allowed either */
     long result = kernel(number, a, b, c, d, e, 0);
-    if (is_silent && result < 0) step_in_again();
     if (result >= 0) return result;
+    if (!stood_aside && stands_aside) step_in_again();
     errno = (int)-result;
     return -1;
 }

@@ -10,8 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#define MAX_HEADERS 32
-#define MAX_NEEDED 256
+#define MAX_HEADERS 24
 #define MAX_SCRIPTS 4 /* as many interpreters of interpreters as the kernel follows */
 
 static struct stat own_loader; /* the dynamic loader that we were loaded by; st_ino 0: not known */
@@ -58,18 +57,19 @@ static bool is_first_runtime(const char *library) {
     return false;
 }
 
+static bool read_entry(int file, const ElfW(Phdr) * dynamic, size_t index, ElfW(Dyn) * entry) {
+    return index < dynamic->p_filesz / sizeof *entry &&
+           read_at(file, dynamic->p_offset + index * sizeof *entry, entry, sizeof *entry) && entry->d_tag != DT_NULL;
+}
+
 static bool needs_to_be_alone(int file, const ElfW(Phdr) * headers, size_t count, const ElfW(Phdr) * dynamic) {
-    uint64_t names[MAX_NEEDED], strings = 0;
-    size_t needed = 0, entries = dynamic->p_filesz / sizeof(ElfW(Dyn));
-    ElfW(Dyn) entry = {0};
-    for (size_t i = 0; i < entries; i++) {
-        if (!read_at(file, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry) || entry.d_tag == DT_NULL) break;
-        if (entry.d_tag == DT_NEEDED && needed < MAX_NEEDED) names[needed++] = entry.d_un.d_val;
+    uint64_t strings = 0;
+    ElfW(Dyn) entry;
+    for (size_t i = 0; read_entry(file, dynamic, i, &entry); i++)
         if (entry.d_tag == DT_STRTAB) strings = offset_of(headers, count, entry.d_un.d_ptr);
-    }
-    for (size_t i = 0; strings && i < needed; i++) {
+    for (size_t i = 0; strings && read_entry(file, dynamic, i, &entry); i++) {
         char library[16] = "";
-        read_at(file, strings + names[i], library, sizeof library - 1);
+        if (entry.d_tag == DT_NEEDED) read_at(file, strings + entry.d_un.d_val, library, sizeof library - 1);
         if (is_first_runtime(library)) return true;
     }
     return false;

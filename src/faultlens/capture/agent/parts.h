@@ -80,6 +80,11 @@ static inline long kernel(long number, long a, long b, long c, long d, long e, l
     return result;
 }
 
+/* Asked of the kernel, which does not fault: it reads the mask before it finds that there is nothing to do with it. */
+static inline bool is_readable(const void *address) {
+    return kernel(SYS_rt_sigprocmask, -1, (long)address & ~7l, 0, sizeof(uint64_t), 0, 0) != -EFAULT;
+}
+
 static inline int thread_id(void) { return (int)kernel(SYS_gettid, 0, 0, 0, 0, 0, 0); }
 static inline int process_id(void) { return (int)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 int64_t now_ns(void);
@@ -105,7 +110,7 @@ extern void *restorer; /* the C library's way back from a handler */
 #endif
 void cover_default_actions(void);
 extern bool stands_aside; /* crashes are not reported: the program's actions go to the kernel as they are */
-void step_aside(void);
+void step_aside(void); /* in a child of vfork(), for itself alone */
 void step_in_again(void);
 void note_end_in_handler(void);
 void tell_wishes(void);
@@ -117,6 +122,7 @@ void fill_fault(struct fl_fault *fault, int signal_number, const siginfo_t *info
 /* `first`: the fault that led to it, if a handler of the program raised the signal. */
 void report_crash(int signal_number, siginfo_t *info, ucontext_t *context, const struct fl_fault *first, int dies_by);
 void hold_if_crashing(void);
+void look_for_supervisor(void);
 
 /* stacks.c */
 extern pthread_key_t own_stack_key;
@@ -136,6 +142,7 @@ static inline void keep_own_stack(void) {
 }
 
 /* throws.c */
+void find_first_runtime(void);
 void copy_exceptions(struct fl_slot *slot);
 
 /* filters.c */

@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <link.h>
-#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -177,16 +176,28 @@ void note_who_sets_handlers(const void *caller) {
 /* ------------------------------------------------------------------------------------------- every new thread */
 
 struct thread_start {
+    uint32_t is_taken;
     void *(*function)(void *);
     void *argument;
 };
+
+/* Not from malloc(): to give it back, every thread would get an arena of its own. */
+static struct thread_start starts[256];
+
+static struct thread_start *claim_start(void) {
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!starts[i].is_taken && !__atomic_exchange_n(&starts[i].is_taken, 1, __ATOMIC_ACQ_REL)) return &starts[i];
+    return NULL;
+}
+
+static void release_start(struct thread_start *start) { __atomic_store_n(&start->is_taken, 0, __ATOMIC_RELEASE); }
 
 /* Ends in a tail call: no frame of ours remains on the thread's stack for anybody to see. */
 static void *begin_thread(void *raw) {
     struct thread_start *start = raw;
     void *(*function)(void *) = start->function;
     void *argument = start->argument;
-    free(start);
+    release_start(start);
     shown_stack_flags = SS_DISABLE;
     give_own_stack();
     if (own_stack) pthread_setspecific(own_stack_key, own_stack); /* if that fails, the stack outlives the thread */
@@ -195,10 +206,11 @@ static void *begin_thread(void *raw) {
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
                           void *argument) {
-    struct thread_start *start = area ? malloc(sizeof *start) : NULL;
-    if (!start) return NEXT(pthread_create)(thread, attributes, function, argument);
-    *start = (struct thread_start){function, argument};
+    struct thread_start *start = area ? claim_start() : NULL;
+    if (!start) return NEXT(pthread_create)(thread, attributes, function, argument); /* it gets no stack of ours */
+    start->function = function;
+    start->argument = argument;
     int failed = NEXT(pthread_create)(thread, attributes, begin_thread, start);
-    if (failed) free(start);
+    if (failed) release_start(start);
     return failed;
 }

@@ -67,8 +67,18 @@ static int try_object(struct dl_phdr_info *info, size_t size, void *raw) {
     return taken;
 }
 
-/* Python loads libraries into scopes of their own, so RTLD_NEXT need not see libstdc++: ask the caller's. */
+/* Of programs that were linked with one. Looked up at the start: dlsym() waits for a dlopen() that runs constructors,
+ * and frees the text of dlerror(), which the program may be about to throw. */
+static struct cxx_runtime first_runtime;
+
+void find_first_runtime(void) { take_runtime(&first_runtime, RTLD_NEXT); }
+
+/* Python loads libraries into scopes of their own: ask the caller's. */
 static void find_runtime(struct cxx_runtime *runtime, void *caller) {
+    if (first_runtime.throw_exception) {
+        *runtime = first_runtime;
+        return;
+    }
     if (take_runtime(runtime, RTLD_NEXT)) return;
     struct object_search search = {.address = (uintptr_t)caller};
     dl_iterate_phdr(match_object, &search);
