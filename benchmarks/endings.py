@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -47,7 +48,7 @@ def ending(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=_no_core,
+        preexec_fn=_in_one_state,
     )
     if meanwhile:
         meanwhile(process, folder)
@@ -70,8 +71,18 @@ def differences(plain: Ending, under: Ending) -> list[str]:
     return [name for name in ("status", "output", "errors", "left") if getattr(plain, name) != getattr(under, name)]
 
 
-def _no_core() -> None:
+class _Stack(ctypes.Structure):
+    _fields_ = (("ss_sp", ctypes.c_void_p), ("ss_flags", ctypes.c_int), ("ss_size", ctypes.c_size_t))
+
+
+_LIBC = ctypes.CDLL(None)
+_NO_STACK = _Stack(None, 2, 0)  # SS_DISABLE
+
+
+def _in_one_state() -> None:
+    """What a program inherits: no core file, and no flag of an alternate stack that some ancestor once had."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _LIBC.sigaltstack(ctypes.byref(_NO_STACK), None)
 
 
 def _left(session: int) -> int:
