@@ -183,6 +183,10 @@ static void send_again(void) {
         kernel(SYS_tgkill, pid, tid, last_signal, 0, 0, 0);
 }
 
+#ifndef SYS_SECCOMP
+#define SYS_SECCOMP 1
+#endif
+#define SYSCALL_SIZE 2 /* of the instruction */
 #define TRAP_FLAG 0x100ll /* of the flags register: stop after one instruction */
 
 /* The faulting instruction went through the second time: without the agent the program would be dead. */
@@ -202,7 +206,11 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     last_signal = signal_number;
     /* It came in sigsuspend(), perhaps, and would be blocked again where the handler returns to. */
     sigdelset(&context->uc_sigmask, signal_number);
-    /* A breakpoint or a forbidden system call lies behind the program already: it would go on. */
+    if (signal_number == SIGSYS && info->si_code == SYS_SECCOMP) { /* the forbidden call is made again */
+        context->uc_mcontext.gregs[REG_RIP] -= SYSCALL_SIZE;
+        return;
+    }
+    /* A breakpoint lies behind the program already: it would go on. */
     bool is_repeated = signal_number == SIGSEGV || signal_number == SIGBUS || signal_number == SIGFPE || signal_number == SIGILL;
     if (info->si_code <= 0 || info->si_signo != signal_number || !is_repeated) {
         send_again();
