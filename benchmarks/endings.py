@@ -80,8 +80,11 @@ _NO_STACK = _Stack(None, 2, 0)  # SS_DISABLE
 
 
 def _in_one_state() -> None:
-    """What a program inherits: no core file, and no flag of an alternate stack that some ancestor once had."""
+    """What a program inherits: no core file, no signal that a shell ignores for jobs in the background, and no flag
+    of an alternate stack that some ancestor once had."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     _LIBC.sigaltstack(ctypes.byref(_NO_STACK), None)
 
 

@@ -46,11 +46,11 @@ processes it leaves behind must be the same; of a test suite, the outcome of eac
 are left out of the comparison where a program prints them. What differed is run again, both ways, and counts if it
 differs again.
 
-Known differences, all of them visible only to a program that looks for faultlens: `LD_PRELOAD` and `FAULTLENS_AGENT` in
-its environment, one more library in its memory map, another parent process, handlers of the agent's in an answer of the
-kernel that was asked without the C library, and `uc_stack` in the context of handlers of signals other than SIGSEGV,
-SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT and SIGSYS (and of those, if set without the C library), which names faultlens'
-alternate stack where the program has none. A crash takes as long as its report: what waits for it waits longer.
+Known, and left out of the comparison: `LD_PRELOAD` and `FAULTLENS_AGENT` in the program's environment, one more library
+in its memory map, another parent process, what the kernel says of handlers when it is asked without the C library, and
+`uc_stack` in the context of handlers of signals other than SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT and SIGSYS
+(and of those, if set without the C library), which names faultlens' alternate stack where the program has none. A crash
+takes as long as its report: what waits for it waits longer.
 """
 
 
@@ -214,7 +214,8 @@ def _generated(count: int, jobs: int) -> Row:
     found = run_round(partial(grammar.program, SEED), range(count), jobs)
     print(found, flush=True)
     dropped, differing = sum(map(len, found.dropped.values())), len(found.differing)
-    under = f"{differing} end otherwise" if differing else "all end the same way"
+    numbers = ", ".join(str(each.number) for each in found.differing)
+    under = f"{differing} differ: {numbers}" if differing else "all end the same way"
     name = f"`benchmarks/generated.py --seed {SEED} --count {count}`"
     return Row(name, f"{found.compared} compared, {dropped} dropped", under, same=not differing)
 
