@@ -112,13 +112,15 @@ EXPORT int sigaltstack(const stack_t *wanted, stack_t *before) {
     }
     if (before && own_stack && before->ss_sp == own_stack) *before = (stack_t){.ss_flags = SS_DISABLE};
     if (!wanted) return 0;
-    shown_stack_flags = wanted->ss_flags;
+    shown_stack_flags = SS_DISABLE; /* as the kernel shows it where there is none any more */
     if (wanted->ss_flags & SS_DISABLE) {
         if (own_stack) give_own_stack();
         return 0;
     }
     tell_wishes();
-    if (wanted->ss_size < frame_size() + ROOM_TO_REPORT) step_aside(); /* an abort() would become a SIGSEGV on it */
+    /* An abort() would become a SIGSEGV on it. */
+    if (wanted->ss_size < frame_size() + ROOM_TO_REPORT || !is_readable((char *)wanted->ss_sp + wanted->ss_size - 8))
+        step_aside();
     return 0;
 }
 
