@@ -99,7 +99,7 @@ def test_a_crash_where_memory_is_nearly_used_up(run, memory_limit: list[str]) ->
         "used = next(p for r in roots for n in ('memory.usage_in_bytes', 'memory.current')\n"
         "            if (p := pathlib.Path(r, n)).exists())\n"
         "kept = []\n"
-        "while int(used.read_text()) < 300_000_000 - 2_000_000:\n"
+        "while int(used.read_text()) < 300_000_000 - 10_000_000:\n"
         "    kept.append(mmap.mmap(-1, 1 << 18)); kept[-1].write(b'x' * (1 << 18))\n"
         "ctypes.string_at(8)\n"
     )

@@ -105,6 +105,11 @@ class _Look(NamedTuple):
         return replace(inspection.outline(self.death, self.method), gaps=tuple(self.problems))
 
 
+def _prepare_to_look() -> None:
+    """While the program starts: when it dies, there may be no memory left to import anything."""
+    from faultlens.capture import isolated, numbering  # noqa: F401
+
+
 def _inspect(
     death: Death,
     method: CaptureMethod,
@@ -175,6 +180,7 @@ class _Supervisor:
         self.near_limit = NearLimit(
             self.timeline, self.looks, self.options.stop_at, lambda: self.leaks.is_looking, self.tell
         )
+        _prepare_to_look()
         # Only now: the program comes first where few processes are allowed. A fork comes before a thread.
         with contextlib.suppress(OSError):
             self.bystander = Bystander()
