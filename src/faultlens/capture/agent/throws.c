@@ -71,7 +71,15 @@ static int try_object(struct dl_phdr_info *info, size_t size, void *raw) {
  * and frees the text of dlerror(), which the program may be about to throw. */
 static struct cxx_runtime first_runtime;
 
-void find_first_runtime(void) { take_runtime(&first_runtime, RTLD_NEXT); }
+static int is_runtime(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    return info->dlpi_name && (strstr(info->dlpi_name, "libstdc++") || strstr(info->dlpi_name, "libc++abi"));
+}
+
+/* A dlsym() that finds nothing allocates, which an allocator that is preloaded may not be ready for. */
+void find_first_runtime(void) {
+    if (dl_iterate_phdr(is_runtime, NULL)) take_runtime(&first_runtime, RTLD_NEXT);
+}
 
 /* Python loads libraries into scopes of their own: ask the caller's. */
 static void find_runtime(struct cxx_runtime *runtime, void *caller) {
