@@ -147,6 +147,24 @@ def test_what_python_asked_for_is_not_blamed_on_native_code(tmp_path: Path, misu
     assert ended.block.size == 1000
 
 
+@pytest.mark.parametrize("python", [sys.executable, "/usr/bin/python3"])
+def test_a_call_that_is_told_too_many_bytes(tmp_path: Path, python: str) -> None:
+    if not Path(python).exists():
+        pytest.skip("needs /usr/bin/python3")
+    script = tmp_path / "fill.py"
+    script.write_text(
+        "import ctypes\n\n\ndef fill(buffer, count):\n    ctypes.memset(ctypes.addressof(buffer), 65, count)\n\n\n"
+        "for _ in range(4):  # the guard lies behind most blocks, and before one of four\n"
+        "    fill(ctypes.create_string_buffer(5000), 8700)\n"
+    )
+    ended = run(tmp_path, python, script)
+    best = ended.report.diagnoses[0]
+    assert best.cause == "foreign-call-overrun", ended.stderr
+    assert "memset" in best.title and "a block of 5,000 bytes that ctypes had allocated" in best.title
+    assert best.location and best.location.line == 5
+    assert not any("stride" in fix.detail for fix in best.fixes)
+
+
 def test_a_death_without_a_hit_says_what_the_hunt_is_worth(tmp_path: Path) -> None:
     ended = run(tmp_path, sys.executable, "-c", "import ctypes; ctypes.string_at(1)", hunt="fence")
     hunt = ended.report.crash.hunt
@@ -174,6 +192,18 @@ def test_another_allocator_is_left_alone(blocks: Path, tmp_path: Path) -> None:
     hunt = ended.report.crash.hunt
     assert ended.stdout == "finished\n"
     assert hunt and hunt.problem and "allocator" in hunt.problem
+
+
+def test_an_executable_at_a_fixed_address_is_fenced(tmp_path: Path) -> None:
+    """It has an entry of its own for each function whose address it takes, as Debian's python3 for malloc."""
+    source, program = tmp_path / "fixed.c", tmp_path / "fixed"
+    source.write_text(
+        "#include <stdlib.h>\nvoid *(*volatile make)(size_t);\n"
+        'int main(void) { make = malloc; char *block = make(4096); block[atoi("4096")] = 1; return 0; }'
+    )
+    subprocess.run(["gcc", "-no-pie", "-fno-pie", "-o", program, source], check=True)
+    ended = run(tmp_path, program)
+    assert (ended.status, ended.block.misuse, ended.block.size) == (-11, "overflow", 4096)
 
 
 def test_a_rung_that_is_not_there(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -12,13 +14,16 @@ from pathlib import Path
 import pytest
 
 from faultlens.oplab.building import build, target_of
-from faultlens.oplab.torture import minimising, plans, wire
+from faultlens.oplab.torture import minimising, plans, testing, wire
 from faultlens.oplab.torture.blame import is_to_blame
 from faultlens.oplab.torture.campaign import Campaign, Effort
 from faultlens.oplab.torture.lab import Lab, Limits, Modules, Outcome, Setup
 from faultlens.oplab.torture.minimising import Minimiser, proven
 from faultlens.oplab.torture.suspects import Suspect, suspects_of
+from faultlens.oplab.torture.testing import Wishes, torture
+from faultlens.oplab.torture.vast import vast
 from faultlens.oplab.torture.verdicts import finding_of
+from faultlens.remedy.trial import SCRIPT
 
 SOURCE = Path(__file__).parent / "citizens" / "citizens.cc"
 LIMITS = Limits(seconds=3.0, memory=512 << 20)
@@ -113,7 +118,7 @@ def test_gradients_that_a_module_of_the_user_registers(library: Path, monkeypatc
                 found.setdefault(op.name, set()).update(each.rule for each in suspects)
                 for suspect in suspects:
                     proof = minimising.written(minimising.Smallest(suspect), setup.modules)
-                    assert proof is not None and "import gradients  # registers the gradient" in proof.text
+                    assert proof is not None and b"import gradients  # registers the gradient" in proof.files[SCRIPT]
     assert found == {
         "Squares": set(),
         "SquaresWithWrongGradient": {"wrong-gradient"},
@@ -141,12 +146,35 @@ def test_an_op_with_a_state_is_fine(lab: Lab, library: Path) -> None:
     assert not tried(lab, library, "Counts", 30).suspects
 
 
+@pytest.mark.parametrize(("name", "rules"), [("KeepsFirst", set()), ("SharesScratch", {"threads-differ"})])
+@pytest.mark.parametrize("sizes", [(64, 3, 16), (3, 16, 64)])
+def test_what_an_op_keeps_on_purpose_is_no_quarrel_of_threads(
+    lab: Lab, library: Path, name: str, rules: set[str], sizes: tuple[int, ...]
+) -> None:
+    op = next(op for op in lab.ops if op.name == name)
+    call, *others = (plans.call_of(op, plans.Plan((), ((plans.Slot((size,), "ramp"),),))) for size in sizes)
+    options = {"others": [wire.plain(each) for each in others], "steady": True}
+    lab.fresh()
+    outcome = lab.one(wire.asked(call, "threads", **options))
+    assert {each.rule for each in suspects_of(call, "threads", options, outcome, library)} == rules
+
+
+@pytest.mark.parametrize(("name", "dies"), [("FlattensInInt", True), ("FlattensInInt64", False)])
+def test_sizes_whose_product_no_int_holds_take_no_memory(lab: Lab, name: str, dies: bool) -> None:
+    op = next(op for op in lab.ops if op.name == name)
+    found = vast(plans.Plan((), ((plans.Slot((4, 4), "ramp"),),)))
+    (plan,) = (each for each in found if each.slots[0][0].shape == (1 << 16, 1 << 16))
+    outcome = lab.one(wire.asked(plans.call_of(op, plan), "eager", room=LIMITS.memory // 2))
+    assert (outcome.death is not None and outcome.death.kind == "deadly") if dies else "error" in outcome.told, outcome
+    lab.fresh()
+
+
 def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
     lab: Lab, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path))
-    monkeypatch.setattr(minimising, "SECONDS", 5.0)
-    campaign = tried(lab, library, "Picks", 300)
+    monkeypatch.setattr(minimising, "SECONDS", 2.0)
+    campaign = tried(lab, library, "Picks", 100)
     crashes = [each for each in campaign.suspects.values() if each.rule == "crash"]
     (suspect,) = [each for each in crashes if is_to_blame(each, lab, library)]  # not for memory that nobody may give it
     found = Minimiser(lab, Setup(library, sys.executable, LIMITS)).smallest(suspect)
@@ -158,3 +186,28 @@ def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
     assert finding.span is not None and os.path.basename(finding.span.path) == SOURCE.name
     assert "from.data()[places" in finding.span.text
     assert finding.report and list(tmp_path.rglob(f"*{finding.report}*"))
+
+
+DEADLY = """\
+#include "tensorflow/core/framework/op_kernel.h"
+using namespace tensorflow;
+class Deadly : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override { *reinterpret_cast<volatile int*>(ctx->num_inputs()) = 1; }
+};
+REGISTER_OP("Deadly").Input("x: float").Output("y: float");
+REGISTER_KERNEL_BUILDER(Name("Deadly").Device(DEVICE_CPU), Deadly);
+"""
+
+
+def test_what_is_printed_for_a_source_runs_later_and_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(testing, "FIRST_SECONDS", 0.1)
+    (tmp_path / "deadly.cc").write_text(DEADLY)
+    wishes = Wishes(effort=Effort(seconds=1.0, inputs=1), limits=LIMITS)
+    found = torture(tmp_path / "deadly.cc", target_of(sys.executable), wishes, lambda _: None)
+    (text,) = (each.reproducer for each in found.findings if each.code == "OP301")
+    (tmp_path / "elsewhere").mkdir()
+    done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path / "elsewhere", capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGSEGV, done.stderr

@@ -40,13 +40,19 @@ def target_of(python: str | None = None) -> Target:
         raise FaultlensError(f"TensorFlow's libraries cannot be read: {error}.", "Install it again.") from error
 
 
+def build_command(
+    sources: Sequence[Path], library: Path, target: Target, extra: Sequence[str] = (), compiler: str = "g++"
+) -> list[str]:
+    return [compiler, *build_words([str(source) for source in sources], str(library), target.interface), *extra]
+
+
 def build(
     sources: Sequence[Path], library: Path, target: Target, extra: Sequence[str] = (), compiler: str = "g++"
 ) -> None:
     """Raises FaultlensError with what the compiler said."""
     if shutil.which(compiler) is None:
         raise FaultlensError(f"There is no {compiler} here.", "On Debian: apt-get install g++")
-    words = [compiler, *build_words([str(source) for source in sources], str(library), target.interface), *extra]
+    words = build_command(sources, library, target, extra, compiler)
     try:
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     except subprocess.TimeoutExpired as error:

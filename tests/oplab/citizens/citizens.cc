@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -107,6 +109,71 @@ REGISTER_OP("Counts").Output("n: int64").SetIsStateful().SetShapeFn([](shape_inf
   return absl::OkStatus();
 });
 REGISTER_KERNEL_BUILDER(Name("Counts").Device(DEVICE_CPU), Counts);
+
+// Fine: the first input is kept on purpose, and decides what is taken later.
+class KeepsFirst : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& x = ctx->input(0);
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, x.shape(), &y));
+    const float* values = x.flat<float>().data();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (first_.empty()) first_.assign(values, values + x.NumElements());
+    OP_REQUIRES(ctx, x.NumElements() <= static_cast<int64_t>(first_.size()),
+                errors::InvalidArgument("longer than the first one"));
+    for (int64_t i = 0; i < x.NumElements(); ++i) y->flat<float>()(i) = values[i] - first_[i];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<float> first_;
+};
+REGISTER_OP("KeepsFirst").Input("x: float").Output("y: float").SetShapeFn(SameShape);
+REGISTER_KERNEL_BUILDER(Name("KeepsFirst").Device(DEVICE_CPU), KeepsFirst);
+
+// What it keeps for a moment only is shared by all threads.
+class SharesScratch : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& x = ctx->input(0);
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, x.shape(), &y));
+    scratch_ = static_cast<float>(x.NumElements());
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    for (int64_t i = 0; i < x.NumElements(); ++i) y->flat<float>()(i) = scratch_;
+  }
+
+ private:
+  volatile float scratch_ = 0;
+};
+REGISTER_OP("SharesScratch").Input("x: float").Output("y: float").SetShapeFn(SameShape);
+REGISTER_KERNEL_BUILDER(Name("SharesScratch").Device(DEVICE_CPU), SharesScratch);
+
+// The size of its output is a product of two sizes: in an int, or not.
+template <typename Size>
+class Flattens : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& x = ctx->input(0);
+    OP_REQUIRES(ctx, x.dims() == 2, errors::InvalidArgument("x must be a matrix"));
+    const Size rows = x.dim_size(0), columns = x.dim_size(1), all = rows * columns;
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, TensorShape({all}), &y));
+    std::copy_n(x.flat<float>().data(), x.NumElements(), y->flat<float>().data());
+  }
+};
+static absl::Status SomeVector(shape_inference::InferenceContext* c) {
+  c->set_output(0, c->Vector(shape_inference::InferenceContext::kUnknownDim));
+  return absl::OkStatus();
+}
+REGISTER_OP("FlattensInInt").Input("x: float").Output("y: float").SetShapeFn(SomeVector);
+REGISTER_KERNEL_BUILDER(Name("FlattensInInt").Device(DEVICE_CPU), Flattens<int>);
+REGISTER_OP("FlattensInInt64").Input("x: float").Output("y: float").SetShapeFn(SomeVector);
+REGISTER_KERNEL_BUILDER(Name("FlattensInInt64").Device(DEVICE_CPU), Flattens<int64_t>);
 
 // Reads where its second input says, without looking.
 class Picks : public OpKernel {

@@ -11,7 +11,7 @@ import pytest
 from op_sources import findings, kernel
 
 from faultlens.cli import main
-from faultlens.cli.op.check import _explanations
+from faultlens.cli.op.check import explanations
 from faultlens.oplab.reading.rules import catalogue, find
 from faultlens.oplab.reading.syntax import Source
 from faultlens.oplab.reading.unit import Unit
@@ -107,7 +107,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_each_code_means_one_thing() -> None:
-    codes = [code for code, *_ in _explanations()]
+    codes = [code for code, *_ in explanations()]
     assert len(set(codes)) == len(codes) > 70
 
 

@@ -15,6 +15,7 @@ from faultlens.oplab.torture.plans import Plan, Slot
 from faultlens.oplab.torture.script import script_of
 from faultlens.oplab.torture.suspects import Suspect, is_modest, suspects_of
 from faultlens.oplab.torture.tested import Bounds, Kernel, OpUnderTest
+from faultlens.oplab.torture.vast import NEGATIVE, NOTHING, is_vast, vast
 from faultlens.oplab.torture.verdicts import severity_of
 from faultlens.remedy.op_definition import AttributeDefinition, Definition, Input
 from faultlens.remedy.trial import SCRIPT
@@ -92,6 +93,27 @@ def test_who_asks_for_much_may_get_it() -> None:
     assert severity_of(suspect("greedy", MODEST)) == "error" and severity_of(suspect("greedy", large)) == "note"
     assert severity_of(suspect("endless", large)) == "note"
     assert severity_of(suspect("endless", large, busy=False)) == "error"  # it waits: for nothing
+
+
+@pytest.mark.parametrize("kind", ["deadly", "greedy", "endless"])
+def test_what_is_seen_once_is_a_note(kind: str) -> None:
+    for each in (suspect(kind, MODEST), suspect(kind, MODEST, busy=False)):
+        assert severity_of(each) == "error" and severity_of(each, again=False) == "note"
+
+
+def test_products_of_sizes_overflow_and_take_no_memory() -> None:
+    found = list(vast(MODEST))
+    shapes = [slot.shape for each in found for slots in each.slots for slot in slots]
+    assert (NOTHING, NOTHING) in shapes and (NEGATIVE, NEGATIVE) in shapes and any(max(s) > 1 << 31 for s in shapes)
+    arrays = [array for each in found for array in plans.call_of(GATHER, each).arrays()]
+    assert all(is_vast(array) for array in arrays if array.size * 8 >= 1 << 30)
+    largest = max(found, key=lambda each: math.prod(each.slots[0][0].shape))
+    death = suspect("deadly", largest)
+    text = script_of(death)[SCRIPT].decode()
+    compile(text, SCRIPT, "exec")
+    assert "zeros([65536, 65536], 'float64')" in text
+    three = Plan((("T", "float64"),), ((Slot((4, 4, 4)),), (Slot((4,)),)), (("width", 1),))
+    assert next(iter(vast(three))).slots[0][0].shape.count(0) == 1  # what has no elements comes first
 
 
 @pytest.mark.parametrize("probe", ["eager", "graph", "dataset", "threads", "vectorized", "gradient", "compiled"])

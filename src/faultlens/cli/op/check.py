@@ -56,7 +56,9 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.oplab.reading.examine import examine
     from faultlens.report import op_findings
 
-    found = examine([Path(path) for path in arguments.paths], arguments.python)
+    reads_libraries = any(path.endswith(".so") for path in arguments.paths)
+    python = output.python_for(arguments) if reads_libraries else arguments.python
+    found = examine([Path(path) for path in arguments.paths], python)
     if arguments.sarif:
         from faultlens.report import op_sarif
 
@@ -76,16 +78,16 @@ def _explain(name: str) -> int:
     from faultlens.safe_text import one_line
 
     wanted = name.strip().lower()
-    for code, slug, severity, text in _explanations():
+    for code, slug, severity, text in explanations():
         if wanted in (code.lower(), slug):
             print(f"{code} {slug} ({severity}): {text}")
             sys.stdout.flush()
             return 0
-    codes = sorted(code for code, *_ in _explanations())
+    codes = sorted(code for code, *_ in explanations())
     raise FaultlensError(f"There is no code {one_line(name, 40)}.", f"They go from {codes[0]} to {codes[-1]}.")
 
 
-def _explanations() -> Iterator[tuple[str, str, str, str]]:
+def explanations() -> Iterator[tuple[str, str, str, str]]:
     """Code, name, severity and text of all that `faultlens op` can find."""
     from faultlens.oplab.sanitizing import rules as sanitized
     from faultlens.oplab.torture import rules as tested

@@ -41,8 +41,12 @@ def register(verbs: Any) -> None:
     parser.add_argument(
         "--seconds", type=output.positive_seconds, default=30.0, metavar="N", help="for trying inputs (default: 30)"
     )
-    parser.add_argument("--inputs", type=_positive, metavar="N", help="try so many inputs, if there is time")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="other inputs with another seed (default: 0)")
+    parser.add_argument(
+        "--inputs", type=output.positive_number, metavar="N", help="try so many inputs, if there is time"
+    )
+    parser.add_argument(
+        "--seed", type=output.whole_number, default=0, metavar="N", help="other inputs with another seed (default: 0)"
+    )
     parser.add_argument(
         "--reference", metavar="MODULE:FUNCTION", help="gives the right results, from arrays as arrays of NumPy"
     )
@@ -62,7 +66,7 @@ def register(verbs: Any) -> None:
         help="for one input (default: 10)",
     )
     parser.add_argument(
-        "--memory-limit", type=_positive, default=2048, metavar="MIB", help="for one input (default: 2048)"
+        "--memory-limit", type=output.positive_number, default=2048, metavar="MIB", help="for one input (default: 2048)"
     )
     parser.add_argument("--no-fence", action="store_true", help="do not put tensors between forbidden pages")
     parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment with TensorFlow")
@@ -88,8 +92,9 @@ def handle(arguments: argparse.Namespace) -> int:
         fenced=not arguments.no_fence,
         modules=Modules(os.getcwd(), tuple(arguments.modules)),
     )
+    python = output.python_for(arguments)
     with output.Status() as status:
-        found = torture(subject, target_of(arguments.python), wishes, status.tell)
+        found = torture(subject, target_of(python), wishes, status.tell)
     if arguments.json:
         output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
@@ -106,10 +111,3 @@ def _reference(named: str | None) -> tuple[str, str, str] | None:
     if not (module and colon and function):
         raise FaultlensError(f"{named} names no function.", "Write MODULE:FUNCTION.")
     return os.getcwd(), module, function
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, data_in, is_tensor
+from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, data_in, is_tensor, parts
 from faultlens.oplab.reading.syntax import Node
-from faultlens.oplab.reading.types import is_integer, is_unsigned, size_of, tidy
+from faultlens.oplab.reading.types import is_integer, is_small_integer, is_unsigned, size_of, tidy
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
@@ -35,7 +35,14 @@ def cast(walker: Walker, node: Node, state: State, how: str, kind: str, value: S
         walker.note("cast", node, state, on=value, name=how, detail=kind)
     if value[0] == "float" and is_integer(type_):
         return UNKNOWN
+    narrowed(walker, node, state, value, type_)
     return as_type(value, type_)
+
+
+def narrowed(walker: Walker, node: Node, state: State, value: Symbol, kind: str) -> None:
+    """A product goes into a variable, a parameter or a cast of a type that may be too small for it."""
+    if is_small_integer(kind) and any(part[0] == "*" for part in parts(value)):
+        walker.note("narrow", node, state, by=(value,), detail=tidy(kind))
 
 
 def as_type(value: Symbol, kind: str) -> Symbol:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
-from faultlens.oplab.reading.casts import as_type
+from faultlens.oplab.reading.casts import as_type, narrowed
 from faultlens.oplab.reading.expressions import evaluate
 from faultlens.oplab.reading.functions import declared_type
 from faultlens.oplab.reading.places import mark_written
@@ -77,6 +77,7 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
     if value[0] in ("call", "braces"):  # whoever holds the pointer may write there
         mark_written(state, value)
     _refer(state, name, kind, given)
+    narrowed(walker, given or declarator, state, value, kind)
     state.variables[name] = as_type(value, kind)
     state.types[name] = kind
     return value

@@ -18,6 +18,7 @@ Kind = Literal[
     "index",  # element read or written: on = buffer, by = indices, name = "()" or "[]"
     "divide",  # by = (divisor,), name = "/" or "%", detail = type of the division
     "multiply",  # on, by = factors, detail = type
+    "narrow",  # a product becomes a smaller integer: by = (product,), detail = type
     "size",  # a number of elements for: name = "vector", "new", "malloc", "shape", "stack", "resize"; by = (size,)
     "call",  # name, by = arguments, on = object
     "assign",  # to something that outlives the call: name, detail = "member" | "static" | "global" | "captured"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import inferred
-from faultlens.oplab.reading.casts import cast_expression
+from faultlens.oplab.reading.casts import cast_expression, narrowed
 from faultlens.oplab.reading.places import assign, element, indices, mark_written, use
 from faultlens.oplab.reading.pointers import moved, pointer_expression
 from faultlens.oplab.reading.state import State
@@ -144,6 +144,7 @@ def _assignment(walker: Walker, node: Node, state: State) -> Symbol:
     elif sign in ("/=", "%="):  # out(i) /= d(i)
         kind = inferred.type_of(walker, left, state) if sign == "/=" else "int64"
         walker.note("divide", node, state, by=(value,), name=sign[0], detail=kind)
+    narrowed(walker, node, state, value, inferred.type_of(walker, left, state))
     assign(walker, left, value, state, node, sign)
     return value
 

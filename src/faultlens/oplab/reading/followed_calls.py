@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from faultlens.oplab.reading.casts import narrowed
 from faultlens.oplab.reading.functions import Function
 from faultlens.oplab.reading.state import State
 from faultlens.oplab.reading.symbols import UNKNOWN, Symbol
@@ -29,6 +30,7 @@ def followed(
             addressed[str(value[1])] = inside
             inner.variables[inside] = state.variables.get(str(value[1]), UNKNOWN)
             value = ("addr", inside)
+        narrowed(walker, node, state, value, parameter.type)
         inner.variables[parameter.name] = value
         inner.types[parameter.name] = parameter.type
     before = walker.calls, walker.loops, walker.owner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faultlens.oplab.reading.checked import facts, told
 from faultlens.oplab.reading.events import Place
 from faultlens.oplab.reading.state import Fact
-from faultlens.oplab.reading.symbols import BOTH, HIGH, LOW, TENSORS, Symbol, data_in, number, parts
+from faultlens.oplab.reading.symbols import BOTH, HIGH, LOW, SIZES, TENSORS, Symbol, data_in, number, parts
 
 _FIXED = ("int", "numel", "dim", "dims", "size", "bytes", "tuple", "+", "-")
 
@@ -18,6 +18,15 @@ def limits(place: Place, symbol: Symbol) -> frozenset[str]:
         if sides >= BOTH:
             break
     return frozenset(sides)
+
+
+def bounded(place: Place, size: Symbol) -> bool:
+    """Whether a check limits a size from above by something that is no size of a tensor itself."""
+    for fact in facts(place):
+        others = {part for part in parts(fact.condition) if part[0] in SIZES and part not in parts(size)}
+        if HIGH in _sides(fact, size) and not others:
+            return True
+    return False
 
 
 def _sides(fact: Fact, symbol: Symbol) -> frozenset[str]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from faultlens.oplab.reading import declarations
 from faultlens.oplab.reading.expressions import evaluate
 from faultlens.oplab.reading.functions import declared_type
-from faultlens.oplab.reading.state import State
-from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, constant, is_tensor, number
+from faultlens.oplab.reading.state import Fact, State
+from faultlens.oplab.reading.symbols import UNKNOWN, ZERO, Symbol, buffer_of, constant, is_tensor, number, parts
 from faultlens.oplab.reading.syntax import Node, name_of
 
 if TYPE_CHECKING:
     from faultlens.oplab.reading.walk import Walker
 
 UNKNOWN_STEP = 1_000_003  # no width of a vector divides it
+MOST_INPUTS = 64
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
@@ -112,10 +114,35 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
     )
     for end in after:
         end.facts = tuple(fact for fact in end.facts if not fact.loop)
+        end.facts += tuple(_for_each(walker, end))
         for name in changed:
             if name in end.variables and end.variables[name][0] == "loop":
                 end.variables[name] = ("vary", name, node.end)
     return after
+
+
+def _for_each(walker: Walker, end: State) -> Iterator[Fact]:
+    """What was checked of ctx->input(i) in a loop holds for each of the inputs that it ran over."""
+    for fact in end.facts:
+        for part in parts(fact.condition):
+            if part[0] == "input" and isinstance(part[1], tuple) and part[1][0] == "loop":
+                first, beyond = constant(part[1][3]), _beyond(walker, part[1][4])
+                for number in range(first or 0, min(beyond, MOST_INPUTS)):
+                    each = Fact(_with(fact.condition, part, ("input", number)), fact.holds)
+                    if each not in end.facts:
+                        yield each
+
+
+def _beyond(walker: Walker, limit: Symbol) -> int:
+    if limit[:2] == ("call", "num_inputs") and walker.op is not None:
+        return len(walker.op.inputs)
+    return constant(limit) or 0
+
+
+def _with(symbol: Symbol, old: Symbol, new: Symbol) -> Symbol:
+    if symbol == old:
+        return new
+    return tuple(_with(part, old, new) if isinstance(part, tuple) and part else part for part in symbol)
 
 
 def _never_runs(counter: Symbol) -> bool:
@@ -140,12 +167,12 @@ def _grown_in(node: Node, state: State) -> set[Symbol]:
     for call in node.find("call_expression"):
         function = call.get("function")
         owner = function.get("argument") if function is not None and function.kind == "field_expression" else None
-        if owner is not None and name_of(function) in _GROWS and owner.text in state.variables and not _leaves(call):
+        if owner is not None and name_of(function) in _GROWS and owner.text in state.variables and not leaves(call):
             grown.add(state.variables[owner.text])
     return grown
 
 
-def _leaves(node: Node) -> bool:
+def leaves(node: Node) -> bool:
     """The block around it ends the loop."""
     block = next((each for each in node.above() if each.kind == "compound_statement"), None)
     last = block.children[-1].kind if block is not None and block.children else ""

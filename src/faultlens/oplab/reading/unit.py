@@ -111,6 +111,11 @@ class Unit:
         """Variables outside of functions that can be changed, and their types."""
         return dict(pair for source in self._all for pair in _globals(source.root))
 
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Other names of types: using Row = std::vector<float>, typedef std::vector<float> Row."""
+        return dict(pair for source in self._all for pair in _aliases(source.root))
+
     @property
     def _all(self) -> list[Source]:
         return [*self.sources, *self.headers]
@@ -264,6 +269,15 @@ def _globals(root: Node) -> Iterable[tuple[str, str]]:
                 continue
             if name_of(declarator):
                 yield name_of(declarator), kind
+
+
+def _aliases(root: Node) -> Iterable[tuple[str, str]]:
+    for node in root.find("alias_declaration"):
+        if (name := node.get("name")) is not None and (type_ := node.get("type")) is not None:
+            yield name.text, type_.text
+    for node in root.find("type_definition"):
+        for declarator in node.all("declarator"):
+            yield name_of(declarator), declared_type(node, declarator)
 
 
 def load(paths: Iterable[Path]) -> Unit:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,8 @@ from msgspec.structs import replace
 
 from faultlens.capture import launch
 from faultlens.capture.supervisor import Options
+from faultlens.environment.command import resolve_command
+from faultlens.environment.which_python import which_python
 from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, OpReport
 from faultlens.oplab.building import Target, target_of
@@ -62,10 +63,10 @@ class _Ladder:
         self.is_op = builds.is_op(subject.sources) if subject.sources else subject.registers_ops
         if not command and not self.is_op:
             raise FaultlensError("There is no program to run.", "Add what calls it: -- python script.py")
-        self.command = launch.resolve_command(command) if command else []
+        self.command = resolve_command(command, wishes.python).words if command else []
         self.python = wishes.python or _python_of(self.command)
         self.target = target if target or not self.is_op else target_of(self.python)
-        python = self.target.python if self.target else self.python or sys.executable
+        python = self.target.python if self.target else which_python(self.python, os.environ).executable
         self.recipe = Recipe(subject.sources, python, self.target, wishes.flags) if subject.sources else None
         self.built: dict[tuple[str, ...], Path] = {}  # by flags
         self.findings: list[OpFinding] = []

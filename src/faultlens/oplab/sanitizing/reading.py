@@ -94,7 +94,7 @@ def _of_process(run: Run, pid: str, op: Op, library: Path | None) -> Iterator[Op
 
 def ending_of(crash: Crash) -> str:
     outcome = crash.outcome
-    if outcome.kind == "hang":
+    if outcome.kind == "timeout":
         return "the program did not end, and was stopped"
     if outcome.kind == "signal":
         return f"the program died by {outcome.signal}"

@@ -21,6 +21,7 @@ from faultlens.oplab.torture.plans import Plan
 from faultlens.oplab.torture.relations import ways
 from faultlens.oplab.torture.suspects import Key, Suspect, suspects_of
 from faultlens.oplab.torture.tested import OpUnderTest
+from faultlens.oplab.torture.vast import vast
 from faultlens.remedy.op_call import Call
 
 SEEDS = 8  # accepted outlines, all of whose variants are tried
@@ -32,6 +33,7 @@ WAY_IN, FURTHER = 0.4, 0.2  # of the time, for that; where something is accepted
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 3
 PATIENCE = 3.0
+VAST, VAST_SECONDS = 0.2, 1.0  # of the time; for one of them
 OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
 FEW, MANY = 1000, 100_000  # elements
 FORMS = (
@@ -90,6 +92,7 @@ class Campaign:
                 self._all_forms(plan, FORMS if number == 0 else FEWER_FORMS)
             if number == 0:
                 self._refused_often()
+                self._with_vast_sizes(plan)
             scaled = plans.scaled(plan)
             self._try_all([scaled])
             for each in (scaled, plan) if scaled in self.accepted else (plan, scaled):
@@ -266,6 +269,21 @@ class Campaign:
         larger = self._larger()
         for plan in larger[:2]:
             self._all_forms(plan, ("threads", "repeat"))
+
+    def _with_vast_sizes(self, plan: Plan) -> None:
+        """What takes long, or much, has a right to: only deaths count."""
+        until = time.monotonic() + VAST * self.effort.seconds
+        for each in vast(plan):
+            if self.is_over or time.monotonic() > until:
+                return
+            call = plans.call_of(self._op, each)
+            if plans.has_many_strings(call):
+                continue
+            self._lab.be_patient(min(VAST_SECONDS, self._pace.patience()))
+            room = {"room": self._lab.limits.memory // 2}
+            outcome = self._lab.one(wire.asked(call, "eager", **room))
+            if outcome.death is None or outcome.death.kind == "deadly":
+                self._seen(call, "eager", room, outcome)
 
     def _others(self, plan: Plan) -> list[Plan]:
         """Of the same types, but of other sizes: what threads share by mistake shows with them."""

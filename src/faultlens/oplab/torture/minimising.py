@@ -18,7 +18,7 @@ from faultlens.oplab.torture.script import script_of
 from faultlens.oplab.torture.suspects import Suspect, key_of_crash, suspects_of
 from faultlens.remedy import shrink_op
 from faultlens.remedy.op_call import Call, CannotCallError
-from faultlens.remedy.trial import SCRIPT, Bounds, Files, Surroundings, captured
+from faultlens.remedy.trial import Bounds, Files, Surroundings, captured
 
 SECONDS = 15.0  # for making one input smaller
 HANG_SECONDS = 2.0  # that count as one while a hang is made smaller
@@ -27,6 +27,7 @@ REPEATS = 20
 TURNS = 4
 MOST_BEFORE = 8  # calls before it, in a script
 BY_CHANCE = ("threads-differ", "differs", "varies-when-large")  # shown again by chance only
+AT_ONCE = ("threads", "dataset")  # which thread comes first is chance
 
 
 class Smallest(NamedTuple):
@@ -42,10 +43,6 @@ class Proof(NamedTuple):
     crash: Crash | None = None  # None: it did not end the same way
     fenced: bool = False  # only with the fence
     ran: bool = True  # False: there was no time for it
-
-    @property
-    def text(self) -> str:
-        return self.files[SCRIPT].decode()
 
 
 class Minimiser:
@@ -86,7 +83,7 @@ class Minimiser:
 
     def _alone(self, suspect: Suspect) -> Suspect | None:
         """Seen again in a process of its own; what shows by chance gets a few."""
-        for _ in range(3 if suspect.rule in BY_CHANCE else 1):
+        for _ in range(3 if suspect.rule in BY_CHANCE or suspect.probe in AT_ONCE else 1):
             self._lab.fresh()
             if again := self._shows(suspect):
                 return again
@@ -168,7 +165,7 @@ def proven(found: Smallest, setup: Setup) -> Proof | None:
 
 def _same_end(suspect: Suspect, crash: Crash, library: Path) -> bool:
     if suspect.rule == "hang":
-        return crash.outcome.kind == "hang"
+        return crash.was_running
     if suspect.rule == "exits":
         return crash.fault is None and crash.outcome.kind in ("exit", "ok")
     return crash.fault is not None and key_of_crash(crash, library) == suspect.key[1:]

@@ -29,7 +29,9 @@ def tried(asked: dict[str, Any]) -> dict[str, Any]:
     tensors.perturb(alone.PATTERNS[0])
     tensors.fence_every(*asked.get("fence", (1, 0)))
     try:
-        return PROBES[asked["probe"]](calls.Call(asked))
+        call = calls.Call(asked)
+        with tensors.no_more_than(asked.get("room")):
+            return PROBES[asked["probe"]](call)
     except tensors.CannotMakeError as error:
         return {"unmade": calls.words(error)}
     except Exception as error:

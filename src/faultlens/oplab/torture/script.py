@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from faultlens.oplab.torture import wire
 from faultlens.oplab.torture.lab import Modules
 from faultlens.oplab.torture.suspects import Suspect
-from faultlens.remedy.arrays import expression
+from faultlens.oplab.torture.vast import is_vast
+from faultlens.remedy.arrays import Array, Made, expression
 from faultlens.remedy.op_call import Call, setting_text
 from faultlens.remedy.trial import SCRIPT, Files
 from faultlens.remedy.wrapping import wrapped
 
 NO_MODULES = Modules()
-TAKEN = ("sys", "tf", "np", "library", "pool", "tape", "result", "given", "_")
+TAKEN = ("sys", "tf", "np", "library", "calls", "alone", "pool", "tape", "result", "given", "_")
+
+PAGES = """\
+def zeros(shape, dtype):  # in pages that take no memory until they are written to
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+    pages = mmap.mmap(-1, math.prod(shape) * np.dtype(dtype).itemsize, flags)
+    return tf.experimental.dlpack.from_dlpack(np.frombuffer(pages, dtype).reshape(shape).__dlpack__())
+""".splitlines()
 
 
 class Named(NamedTuple):
@@ -34,16 +43,28 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
         lines += [*earlier.lines, *_tolerant(earlier.text)]
         files |= earlier.files
     named = _named(suspect.call)
-    files |= named.files
-    body = _shown(suspect, named)
+    beside = [_named(call, f"_beside{number}") for number, call in enumerate(_beside(suspect))]
+    for each in (named, *beside):
+        files |= each.files
+    lines += [line for each in beside for line in each.lines]
+    body = _together([named, *beside]) if beside else _shown(suspect, named)
     standard = [line for line in body if line.startswith(("import ", "from "))]
     imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
+    if any(is_vast(array) for call in (*before, suspect.call, *_beside(suspect)) for array in call.arrays()):
+        imports = [*standard, "import math", "import mmap", "", "import numpy as np"]
+        lines = [*PAGES, *lines]
     head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
     if suspect.probe == "gradient" and modules.names:
         head = ["import sys", *head, f"sys.path.insert(0, {modules.folder!r})"]
         head += [f"import {name}  # registers the gradient" for name in modules.names]
     text = "\n".join([*head, *lines, *named.lines, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
+
+
+def _beside(suspect: Suspect) -> list[Call]:
+    """Calls that other threads made meanwhile, where threads gave each other's results."""
+    others = dict(suspect.options).get("others", ()) if suspect.rule == "threads-differ" else ()
+    return [wire.call_of(each, suspect.call.op, suspect.call.library) for each in others]
 
 
 def _tolerant(text: str) -> list[str]:
@@ -57,7 +78,7 @@ def _named(call: Call, suffix: str = "") -> Named:
         texts = []
         for number, array in enumerate(argument.arrays):
             file = f"{name}{number}.npy"
-            made = expression(array, file)
+            made = _vast(array) if is_vast(array) else expression(array, file)
             texts.append(made.text)
             if made.array is not None:
                 files[file] = made.array
@@ -66,6 +87,10 @@ def _named(call: Call, suffix: str = "") -> Named:
         words.append(f"{argument.name}={name}")
     words += [f"{each.name}={setting_text(each.kind, each.value)}" for each in call.settings]
     return Named(lines, names, f"library.{call.function}({', '.join(words)})", files)
+
+
+def _vast(array: Array) -> Made:
+    return Made(f"zeros({list(array.shape)}, {array.dtype!r})")
 
 
 def _shown(suspect: Suspect, named: Named) -> list[str]:
@@ -100,6 +125,21 @@ def _threads(named: Named) -> list[str]:
         "",
         "with ThreadPoolExecutor(8) as pool:",
         f"    results = list(pool.map(lambda _: {named.text}, range(1000)))",
+    ]
+
+
+def _together(calls: Sequence[Named]) -> list[str]:
+    """Each result against what the same call gives by itself."""
+    return [
+        "from concurrent.futures import ThreadPoolExecutor",
+        "",
+        "calls = [",
+        *(f"    lambda: {each.text}," for each in calls),
+        "]",
+        "alone = [repr(call()) for call in calls]",
+        "with ThreadPoolExecutor(8) as pool:",
+        "    results = list(pool.map(lambda number: repr(calls[number % len(calls)]()), range(5000)))",
+        'print(sum(each != alone[number % len(calls)] for number, each in enumerate(results)), "of 5000 differ")',
     ]
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
+import mmap
 import os
+import resource
 import struct
-from typing import Any
+from typing import Any, Iterator  # noqa: UP035 (Python 3.9)
 
 import numpy as np
 import tensorflow as tf
 
 VIA = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
+NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python tells from 3.13 on
 OFFSET = 4  # bytes by which an unaligned tensor is off
 
 
@@ -50,6 +55,8 @@ def random_array(shape: tuple[int, ...], kind: Any) -> Any:
 
 
 def tensor_of(spec: dict[str, Any], aligned: bool = True) -> Any:
+    if spec.get("vast"):
+        return vast(tuple(spec["shape"]), spec["dtype"])
     array = array_of(spec)
     if not aligned and array.dtype != object and array.size:
         return unaligned(array)
@@ -61,6 +68,17 @@ def tensor_of(spec: dict[str, Any], aligned: bool = True) -> Any:
     copied = tf.raw_ops.GatherV2(params=tf.expand_dims(tensor, 0), indices=[0], axis=0)
     tensor = tf.reshape(copied, tensor.shape)
     return tf.bitcast(tensor, spec["dtype"]) if spec["dtype"] in VIA else tensor
+
+
+def vast(shape: tuple[int, ...], dtype: str) -> Any:
+    """Zeros, in pages that take no memory until they are written to."""
+    kind = np.dtype(tf.as_dtype(dtype).as_numpy_dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+    try:
+        pages = mmap.mmap(-1, math.prod(shape) * kind.itemsize, flags)
+        return tf.experimental.dlpack.from_dlpack(np.frombuffer(pages, kind).reshape(shape).__dlpack__())
+    except (OSError, ValueError, OverflowError, TypeError, BufferError, RuntimeError, tf.errors.OpError) as error:
+        raise CannotMakeError(str(error)) from error
 
 
 def unaligned(array: Any) -> Any:
@@ -114,6 +132,23 @@ def grouped(arguments: dict[str, Any], tensors: Any) -> dict[str, Any]:
         name: [next(rest) for _ in value] if isinstance(value, list) else next(rest)
         for name, value in arguments.items()
     }
+
+
+@contextlib.contextmanager
+def no_more_than(room: int | None) -> Iterator[None]:
+    """So much address space may be added: an allocation that is as vast as its inputs fails, and takes nothing."""
+    if room is None:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * mmap.PAGESIZE
+    most = used + room if before[1] == resource.RLIM_INFINITY else min(used + room, before[1])
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 # ------------------------------------------------------------------------------------------- new memory

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,8 +12,8 @@ from msgspec.structs import replace
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, OpReport
-from faultlens.oplab.building import SOURCES, Target, build
-from faultlens.oplab.torture import plans, shapes
+from faultlens.oplab.building import SOURCES, Target
+from faultlens.oplab.torture import kept, plans, shapes
 from faultlens.oplab.torture.blame import is_to_blame
 from faultlens.oplab.torture.campaign import Campaign, Effort
 from faultlens.oplab.torture.lab import Lab, Limits, Modules, Setup
@@ -48,17 +46,16 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
     """`subject`: a library, or a source, which is built first."""
     if subject.suffix not in SOURCES:
         return _tested(subject, subject, target, wishes, tell)
-    work = Path(tempfile.mkdtemp(prefix="faultlens-op-"))
+    tell(f"building {subject.name}")
+    library = kept.built(subject, target)
+    needed = False
     try:
-        library = work / f"{subject.stem}.so"
-        tell(f"building {subject.name}")
-        build([subject], library, target, ["-g"])
-        found = _tested(subject, library, target, wishes, tell)
+        found = _tested(subject, library.path, target, wishes, tell)
+        needed = any(each.reproducer or each.report for each in found.findings)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
-    named = str(library.resolve()), f"./{library.name}"  # what was built here is gone, the user's own is elsewhere
-    findings = (replace(each, reproducer=each.reproducer.replace(*named)) for each in found.findings)
-    return replace(found, findings=tuple(findings), not_held=confinement.available().not_held())
+        library.drop(needed)
+    findings = (replace(each, reproducer=library.text(each.reproducer)) for each in found.findings)
+    return replace(found, findings=tuple(findings))
 
 
 def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
@@ -94,6 +91,7 @@ def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: 
         findings=tuple(findings),
         done=tuple(done),
         skipped=tuple(skipped),
+        not_held=confinement.available().not_held(),
         tried=tried,
         seconds=round(time.monotonic() - start, 1),
     )
@@ -124,7 +122,7 @@ def _judged(campaign: Campaign, op: OpUnderTest, lab: Lab, setup: Setup, tell: T
         if not found.again and suspect.outcome.death is None:
             continue  # what is not seen twice is not said
         tell(f"{op.name}: proving what was found, {number + 1} of {len(campaign.suspects)}")
-        worth = severity_of(found.suspect) != "note"
+        worth = severity_of(found.suspect, again=found.again) != "note"
         if worth and (not proofs or time.monotonic() < deadline):
             proofs += 1
             proof = proven(found, setup)

@@ -15,6 +15,7 @@ from faultlens.capture.symbols import native_frames
 from faultlens.diagnosis import UNKNOWN, Evidence, Fix
 from faultlens.errors import FaultlensError
 from faultlens.op_findings import OpFinding, Related, Severity, Span
+from faultlens.oplab.torture import kept
 from faultlens.oplab.torture.lab import Death
 from faultlens.oplab.torture.minimising import Proof, Smallest
 from faultlens.oplab.torture.rules import RULES
@@ -41,13 +42,13 @@ _FORMS = {
 def severity_of(suspect: Suspect, proof: Proof | None = None, again: bool = True) -> Severity:
     usual = RULES[suspect.rule].severity
     death = suspect.outcome.death
+    if not again:  # seen once; or more often, but never twice of one input
+        return "warning" if suspect.rule == "crash" and suspect.times > 1 else "note"
     if death is None:
         return usual
     unproven = proof is not None and proof.crash is None
     if suspect.rule == "hang" and unproven:
-        return "note" if death.busy or not again else "warning"  # a slow machine looks the same
-    if suspect.rule in ("crash", "memory") and not again:
-        return "warning"  # it happened, once
+        return "note" if death.busy else "warning"  # a slow machine looks the same
     if is_modest(suspect.call):
         return usual
     if suspect.rule == "memory" or (suspect.rule == "hang" and death.busy):
@@ -70,7 +71,7 @@ def finding_of(found: Smallest, proof: Proof | None, library: Path) -> OpFinding
         related=tuple(_blocks(suspect, library)),
         evidence=tuple(_evidence(found, proof)),
         fixes=(Fix(rule.fix),),
-        reproducer=proof.text if proof else "",
+        reproducer=kept.text_of(suspect.call.op, proof.files) if proof else "",
         report=_kept(proof) if proof and proof.crash else None,
     )
 
@@ -97,7 +98,8 @@ def _evidence(found: Smallest, proof: Proof | None) -> Iterator[Evidence]:
     if suspect.times > 1:
         yield Evidence(f"{suspect.times} of the inputs that were tried show the same", "op test")
     if not suspect.alone:
-        after = "after other calls" if found.again else "once, and not again"
+        once = "once, and not again" if suspect.times == 1 else "with several inputs, and with none of them again"
+        after = "after other calls" if found.again else once
         yield Evidence(f"it shows {after}, not in a process of its own", "op test")
     if (death := suspect.outcome.death) and death.block:
         yield Evidence(_block_in_words(death), "fence")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from faultlens.oplab.torture.vast import is_vast
 from faultlens.remedy.arrays import Array
 from faultlens.remedy.op_call import Argument, Call, Setting
 
@@ -30,6 +31,7 @@ def _array(array: Array) -> dict[str, Any]:
         "shape": list(array.shape),
         "values": None if array.values is None else [_value(each) for each in array.values],
         "fill": _value(array.fill),
+        **({"vast": True} if is_vast(array) else {}),
     }
 
 
@@ -43,7 +45,10 @@ def _value(value: Any) -> Any:
 
 def understood(ask: bytes, op: str, library: str | None) -> Call:
     """The call that was asked for."""
-    told = json.loads(ask)
+    return call_of(json.loads(ask), op, library)
+
+
+def call_of(told: dict[str, Any], op: str, library: str | None) -> Call:
     arguments = tuple(
         Argument(each["name"], tuple(_array_of(array) for array in each["arrays"]), each["list"])
         for each in told["arguments"]

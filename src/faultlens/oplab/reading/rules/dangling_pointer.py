@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
+from faultlens.oplab.reading.events import Event
 from faultlens.oplab.reading.functions import Function, declared_type
+from faultlens.oplab.reading.keeping import VIEWS, keeps_pointers, type_at
 from faultlens.oplab.reading.rule import Rule
 from faultlens.oplab.reading.symbols import Symbol, is_tensor, parts
 from faultlens.oplab.reading.syntax import Node, name_of
@@ -16,7 +18,7 @@ _TEMPORARY = re.compile(
     r"|SerializeAsString|ShortDebugString|string|JoinPath|Basename)\s*\((?:[^()]|\([^()]*\))*\)|\((?:[^()]|\([^()]*\))*\s\+\s(?:[^()]|\([^()]*\))*\))"
     r"\s*\.\s*(?:c_str|data)\s*\(\)$"
 )
-_VIEWS = re.compile(r"\b(?:string_view|StringPiece)\b")
+_TEXT_VIEWS = re.compile(r"\b(?:string_view|StringPiece)\b")
 _NEW_STRING = re.compile(
     r"\b(?:StrCat|StrFormat|Printf|to_string|StrJoin|AsciiStrToLower|AsciiStrToUpper)\s*\(.*\)$|^std::string\(.*\)$|\bstd::string\([^()]*\)\s*\+",
     re.DOTALL,
@@ -39,10 +41,11 @@ class DanglingPointer(Rule):
     headline = "a pointer is kept longer than what it points to"
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in followed.of("assign"):
+        for event in followed.of("assign") if followed.computes else ():
             value = event.by[0] if event.by else ("unknown",)
-            what = _gone(value) or _viewed(value, event.name, followed)
-            if what and event.detail in ("member", "static", "global") and followed.computes:
+            kind = _type_of_target(event, followed)
+            what = _gone(value) or (_viewed(value) if VIEWS.search(kind) else "")
+            if what and keeps_pointers(followed.unit, kind):
                 yield self.found(
                     event,
                     f"`{event.name}` keeps a pointer to {what}, which is gone when the call returns",
@@ -73,7 +76,7 @@ class DanglingPointer(Rule):
                 and "&" not in kind
                 and _TEMPORARY.search(text)
                 and not re.match(r"(?:std::)?string\b", kind)
-            ) or (_VIEWS.search(kind) and _NEW_STRING.search(text) and not text.endswith(".c_str()")):
+            ) or (_TEXT_VIEWS.search(kind) and _NEW_STRING.search(text) and not text.endswith(".c_str()")):
                 yield self._temporary(value, name_of(target), followed)
 
     def _temporary(self, node: Node, name: str, followed: Followed) -> OpFinding:
@@ -138,7 +141,7 @@ class DanglingPointer(Rule):
             member = owner.members.get(name) if owner is not None else None
             if right is None or member is None or node.operator != "=":
                 continue
-            views = _VIEWS.search(member.type) is not None
+            views = _TEXT_VIEWS.search(member.type) is not None
             if not (views or member.type.rstrip().endswith("*")) or "static" in member.type:
                 continue
             found = re.fullmatch(
@@ -152,7 +155,7 @@ class DanglingPointer(Rule):
             kind = declared_type(place[1], declared)
             body = function.body.text[node.end - function.body.start :]
             lives_on = re.search(rf"\bmove\(\s*{found[2]}\b|\bswap\(|\b{re.escape(name)}\s*=[^=]", body)
-            if re.search(r"&|\*|\bstatic\b|_ptr\b", kind) or not _owns(kind) or lives_on or _VIEWS.search(kind):
+            if re.search(r"&|\*|\bstatic\b|_ptr\b", kind) or not _owns(kind) or lives_on or _TEXT_VIEWS.search(kind):
                 continue
             yield self.found(
                 node,
@@ -163,7 +166,7 @@ class DanglingPointer(Rule):
             )
 
     def _locals_returned(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
-        if not function.returns.rstrip().endswith(("*", "&")) and not _VIEWS.search(function.returns):
+        if not function.returns.rstrip().endswith(("*", "&")) and not _TEXT_VIEWS.search(function.returns):
             return
         for node in function.body.find("return_statement"):
             text = "".join(node.text.split())
@@ -191,15 +194,28 @@ class DanglingPointer(Rule):
                 )
 
 
-def _viewed(value: Symbol, name: str, followed: Followed) -> str:
-    """A string_view of an input's text in a member."""
-    member = followed.owner.members.get(name) if followed.owner else None
-    if (
-        member is not None
-        and _VIEWS.search(member.type)
-        and any(part[0] == "elem" and is_tensor(part[1]) for part in parts(value))
-    ):
-        return "the text of an input"
+def _type_of_target(event: Event, followed: Followed) -> str:
+    """Of what is assigned to and outlives the call; "" where it does not, or its type is not known."""
+    declared = ""
+    if event.detail == "static":
+        place = _declared_at(event.place.function.body, event.name, event.node)
+        found = (each for each in place[1].all("declarator") if name_of(each) == event.name) if place else ()
+        declared = next((declared_type(place[1], each) for each in found), "") if place else ""
+    elif event.detail == "global":
+        declared = followed.unit.globals.get(event.name, "")
+    elif event.detail == "member" and followed.owner and event.name in followed.owner.members:
+        declared = followed.owner.members[event.name].type
+    kind = type_at(followed.unit, event.on, declared)
+    return kind.rstrip("*& ") if event.node.kind == "call_expression" else kind  # the object whose method it is
+
+
+def _viewed(value: Symbol) -> str:
+    """What a view is made of: string_view(text.data(), text.size()), MakeSpan(pointer, count)."""
+    for part in parts(value):
+        if part[0] == "elem" and is_tensor(part[1]):
+            return "the text of an input"
+        if part[0] in ("ptr", "view") and is_tensor(part[1]):
+            return "the data of a tensor"
     return ""
 
 

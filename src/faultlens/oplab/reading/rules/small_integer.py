@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from faultlens.op_findings import OpFinding
 from faultlens.oplab.reading.events import Event
-from faultlens.oplab.reading.limits import limits
+from faultlens.oplab.reading.limits import bounded, limits
 from faultlens.oplab.reading.rule import Rule, good
 from faultlens.oplab.reading.symbols import HIGH, Symbol, constant, is_tensor, parts
 from faultlens.oplab.reading.syntax import Node
@@ -33,6 +33,7 @@ class SmallInteger(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         allocated = {part for event in followed.of("size", "copy") for size in event.by for part in parts(size)}
+        told: set[Symbol] = set()  # products
         for event in good(followed.of("multiply")):
             if not is_small_integer(event.detail):
                 continue
@@ -42,6 +43,7 @@ class SmallInteger(Rule):
             kinds = [_kind(event, factor) for factor in event.by]
             if not all(kinds):
                 continue
+            told.add(("*", *event.by))
             by_data = "data" in kinds
             left, right = event.node.get("left"), event.node.get("right")
             yield self.found(
@@ -51,6 +53,24 @@ class SmallInteger(Rule):
                 f"static_cast<int64_t>({short(left, 30)}) * {short(right, 30)}",
                 followed=followed,
                 severity=None if by_data or ("*", *event.by) in allocated else "note",
+            )
+
+        yield from self._narrowed(followed, allocated, told)
+
+    def _narrowed(self, followed: Followed, allocated: set[Symbol], told: set[Symbol]) -> Iterator[OpFinding]:
+        """int total = x.dim_size(0) * w.dim_size(0): the product is right, what is kept of it may not be."""
+        for event in good(followed.of("narrow")):
+            products = [part for part in parts(event.by[0]) if part[0] == "*" and part not in told]
+            large = [part for part in products if all(_kind(event, factor) for factor in part[1:])]
+            if not large or event.by[0] not in allocated or bounded(event.place, event.by[0]):
+                continue
+            told.update(large)
+            yield self.found(
+                event,
+                f"a product of sizes is cut to 32 bits here ({event.detail}), and memory is allocated by it",
+                "keep it in 64",
+                "const int64_t size = …;",
+                followed=followed,
             )
 
     def _sum(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
@@ -89,7 +109,11 @@ def _kind(event: Event, factor: Symbol) -> str:
         narrow = str(factor[3]) in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
         return "" if narrow or HIGH in limits(event.place, factor) else "data"
     if factor[0] in ("numel", "dim"):
-        return "size"
+        return "" if bounded(event.place, factor) else "size"
+    if factor[0] in ("+", "-") and len(factor) == 3:  # n + 1
+        return next((kind for part in factor[1:] if (kind := _kind(event, part))), "")
+    if factor[0] in ("/", ">>"):
+        return _kind(event, factor[1])
     if factor[0] == "*":
         inner = [_kind(event, part) for part in factor[1:]]
         return "data" if "data" in inner else "size" if "size" in inner else ""
