@@ -98,12 +98,23 @@ class Piece(Record, frozen=True):
     forced: bool = False  # begins with a record at `start`, and nowhere else
 
 
+class Unchecked(Record, frozen=True, omit_defaults=False):
+    """A check that was not made, in files that were looked at otherwise."""
+
+    check: str  # what would have been looked at: "NaN and infinity in arrays"
+    reason: str  # "NumPy is not installed"
+    advice: str = ""  # what to do so that it is made
+    files: int = 1
+    first: str = ""  # the path of one of them
+
+
 class Checked(Record, frozen=True, omit_defaults=True):
     """What came of a piece."""
 
     piece: Piece
     flaws: tuple[Flaw, ...] = ()
-    flaws_untold: int = 0  # beyond those that are kept
+    flaws_untold: int = 0  # errors beyond those that are kept
+    warnings_untold: int = 0
     records: int = 0
     decoded: int = 0  # items that a decoder was tried with
     entered: int | None = None  # where the first record begins
@@ -112,6 +123,7 @@ class Checked(Record, frozen=True, omit_defaults=True):
     sizes: dict[str, dict[int, int]] = {}  # noqa: RUF012  group → bits of the size of records → how many
     largest: dict[str, tuple[Place, ...]] = {}  # noqa: RUF012
     notes: tuple[str, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
 
 
 class Scanned(Record, frozen=True, omit_defaults=False):
@@ -134,15 +146,19 @@ class Scan(Record, frozen=True, omit_defaults=False):
     flaws: tuple[Flaw, ...]
     folder: str = ""  # relative paths begin here
     files: tuple[Scanned, ...] = ()
-    flaws_untold: int = 0  # more of the same in the same files, which were counted only
+    flaws_untold: int = 0  # more errors in the same files, which were counted only
+    warnings_untold: int = 0
     files_checked: int = 0
+    files_unread: int = 0  # that could not even be opened
     files_passed_over: int = 0  # in no format that is known
+    hidden: int = 0  # files and folders that were left out because their names begin with a dot
     records: int = 0
     bytes: int = 0
     decoded: int = 0
     seconds: float = 0.0
     engine: str = "local"
     resumed: int = 0  # pieces that an earlier run had finished
+    unchecked: tuple[Unchecked, ...] = ()  # one for each kind of check
     problems: tuple[str, ...] = ()  # what could not be looked at, each in one sentence
     not_held: tuple[str, ...] = ()  # what the sandbox could not have kept a decoder from doing
     schema: int = SCHEMA_VERSION
@@ -153,7 +169,7 @@ class Scan(Record, frozen=True, omit_defaults=False):
 
     @property
     def warnings(self) -> int:
-        return sum(flaw.severity == "warning" for flaw in self.flaws)
+        return sum(flaw.severity == "warning" for flaw in self.flaws) + self.warnings_untold
 
     @property
     def unseen(self) -> int:

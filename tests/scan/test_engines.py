@@ -209,7 +209,8 @@ def test_files_that_change_or_are_written_to(tmp_path: Path) -> None:
             [sys.executable, "-m", "faultlens", "scan", str(folder), "--json", str(tmp_path / "found.json")],
             stdout=subprocess.DEVNULL,
         )
-        time.sleep(1.5)
+        while not list((tmp_path / "home" / "scans").glob("*")):  # until the files are known
+            time.sleep(0.02)
         with slow.open("a") as file:
             file.write("more\n")
         assert running.wait() == 1
@@ -315,8 +316,8 @@ def test_without_its_reader_a_file_is_not_called_bad(tmp_path: Path) -> None:
     (absent / "pyarrow.py").write_text("raise ModuleNotFoundError('No module named pyarrow', name='pyarrow')")
     ran = command(folder, "-v", env={**os.environ, "PYTHONPATH": str(absent)})
     assert ran.returncode == 2
-    assert "it is read with pyarrow, which is not installed" in " ".join(ran.stdout.split())
-    assert "1 file could not be looked at in full" in ran.stdout
+    assert "what is in Parquet files" in ran.stdout
+    assert "pyarrow is not installed (pip install 'faultlens[data]')" in " ".join(ran.stdout.split())
 
 
 # -------------------------------------------------------------------------------------- bad input
@@ -326,15 +327,29 @@ def test_without_its_reader_a_file_is_not_called_bad(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["nowhere"], "There is no nowhere"),
-        (["."], "no file in a format that faultlens knows"),
+        (["empty"], "There is no file in empty"),
+        (["names.txt"], "no file in a format that faultlens knows"),
         ([".", "--using", "nothing"], "names no function"),
         ([".", "--schema", "missing.json"], "Cannot read the schema"),
         (["ftp2://host/file"], "cannot be reached"),
+        (["full", "--address", "host"], "--address is that of a Ray cluster"),
+        ([""], "There is no path with an empty name"),
+        (["full", "--json", "missing/found.json"], "There is no folder missing"),
+        (["full", "--json", "full"], "full is a folder"),
+        (["full", "--quarantine", "full"], "would lie among the data that are scanned"),
+        (["full", "--quarantine", "full/sub/clean"], "would lie among the data that are scanned"),
+        (["full/a.csv", "--quarantine", "full"], "would lie among the data that are scanned"),
+        (["full/*.csv", "--quarantine", "full"], "would lie among the data that are scanned"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_sentence(tmp_path: Path, arguments: list[str], words: str) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.csv").write_text("1,2\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "names.txt").write_text("no data")
     ran = command(*arguments, cwd=tmp_path)
     assert ran.returncode == 2
+    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == ["a.csv"]
     assert words in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert "Traceback" not in ran.stderr

@@ -218,6 +218,11 @@ def test_shards_shorter_than_the_information_of_the_data_set(tmp_path: Path) -> 
         folded.files.update(scanned(path).files)
     (flaw,) = against_indexes(folded.files)
     assert (flaw.kind, Path(flaw.place.path).name) == ("short", "mnist-train.tfrecord-00001-of-00002")
+    (tmp_path / "dataset_info.json").write_text('{"splits": [')
+    (flaw,) = against_indexes(folded.files)
+    assert (flaw.kind, Path(flaw.place.path).name) == ("structure", "dataset_info.json")
+    (tmp_path / "dataset_info.json").write_text('{"splits": {"train": {}}}')  # of another program
+    assert not list(against_indexes(folded.files))
 
 
 def test_a_file_shorter_than_its_index(tmp_path: Path) -> None:

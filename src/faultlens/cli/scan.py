@@ -38,7 +38,8 @@ Parquet, Arrow; CSV; tar (WebDataset), zip; .keras, checkpoints, .tflite.
   faultlens scan data --quarantine clean      and clean copies of the bad files are written
   faultlens scan data --resume                goes on after an interruption; only new and changed files are read
 
-Exit status: 0 nothing wrong, 1 findings, 2 something could not be looked at.
+Exit status: 0 nothing wrong, 1 findings, 2 something could not be looked at; with --strict, 2 also where some check was
+not made.
 """
 
 
@@ -60,9 +61,12 @@ def register(verbs: Any) -> None:
     parser.add_argument("--schema", metavar="PATH", help="a JSON file that says what the data must be like")
     parser.add_argument("--quarantine", metavar="DIR", help="write clean copies of files with errors there")
     parser.add_argument("--resume", action="store_true", help="take over what an earlier scan of the same has found")
+    parser.add_argument("--strict", action="store_true", help="exit status 2 unless every check was made")
     parser.add_argument("--engine", choices=("local", "ray"), default="local", help="where the work is done")
     parser.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster (default: as ray.init finds it)")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each CPU)")
+    parser.add_argument(
+        "--workers", type=output.positive_number, metavar="N", help="processes (default: one for each CPU)"
+    )
     parser.add_argument(
         "--time-limit",
         type=output.positive_seconds,
@@ -71,7 +75,11 @@ def register(verbs: Any) -> None:
         help="for decoding one item (default: 20)",
     )
     parser.add_argument(
-        "--memory-limit", type=_positive, default=2048, metavar="MIB", help="for decoding one item (default: 2048)"
+        "--memory-limit",
+        type=output.positive_number,
+        default=2048,
+        metavar="MIB",
+        help="for decoding one item (default: 2048)",
     )
     parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to decode with")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every finding, and notes")
@@ -85,6 +93,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.data.look import Wanted
     from faultlens.data.scanning import Wishes, scan
 
+    _check_arguments(arguments)
     decoding = _decoding(arguments)
     patience = max(PATIENCE_S, 3 * arguments.time_limit)
     wishes = Wishes(
@@ -92,8 +101,6 @@ def handle(arguments: argparse.Namespace) -> int:
         schema=schema.read(Path(arguments.schema)) if arguments.schema else None,
         resume=arguments.resume,
     )
-    if arguments.quarantine:
-        _check_folder(Path(arguments.quarantine))
     status = _Status()
     try:
         found = scan(arguments.paths, wishes, _engine(arguments), status.tell)
@@ -113,12 +120,16 @@ def handle(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for problem in found.problems:
         print(f"faultlens: {problem}", file=sys.stderr)
-    return FINDINGS if found.errors or found.warnings else CANNOT if found.problems or found.unseen else FINE
+    return _exit_status(found, arguments.strict)
+
+
+def _exit_status(found: Scan, strict: bool) -> int:
+    if found.errors or found.warnings:
+        return FINDINGS
+    return CANNOT if found.problems or found.unseen or (strict and found.unchecked) else FINE
 
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:
-    if arguments.json:
-        output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
         from faultlens.report.scanned import render
 
@@ -129,10 +140,41 @@ def _show(found: Scan, arguments: argparse.Namespace) -> None:
             written=arguments.json,
             cleaned=bool(arguments.quarantine),
         )
+    if arguments.json:
+        output.write_record(found, arguments.json, output.SECRET)
 
 
-def _check_folder(folder: Path) -> None:
-    """What cannot be written is told before hours of reading."""
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """What cannot be done is told before hours of reading."""
+    if arguments.pixels and arguments.engine == "local":
+        from faultlens.data.images import pixels
+        from faultlens.data.missing import EXTRA
+
+        if pixels.missing("JPEG") and pixels.missing("PNG"):
+            raise FaultlensError("--pixels decodes with simplejpeg and Pillow, which are not installed.", f"{EXTRA}.")
+    if arguments.address and arguments.engine != "ray":
+        raise FaultlensError("--address is that of a Ray cluster.", "Give --engine ray with it.")
+    if arguments.json and arguments.json != "-":
+        _check_target(Path(arguments.json))
+    if arguments.quarantine:
+        from faultlens.data.engine.plan import check_roots
+        from faultlens.data.quarantine.names import check_apart
+
+        check_roots(arguments.paths)
+        check_apart(Path(arguments.quarantine), arguments.paths)
+        _make_folder(Path(arguments.quarantine))
+
+
+def _check_target(path: Path) -> None:
+    if path.is_dir():
+        raise FaultlensError(f"{path} is a folder.", "Name a file for --json.")
+    if not path.parent.is_dir():
+        raise FaultlensError(f"There is no folder {path.parent} for {path.name}.", "Make it, or name another file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise FaultlensError(f"{path} cannot be written to.", "Name another file for --json.")
+
+
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -168,7 +210,7 @@ def _decoding(arguments: argparse.Namespace) -> Decoding | None:
     from faultlens.data.decode import Decoding
     from faultlens.doctor.interpreter import find_interpreter
 
-    python = find_interpreter(arguments.python, dict(os.environ)).executable
+    python = find_interpreter(output.python_for(arguments), dict(os.environ)).executable
     return Decoding(
         python=to_text(python),
         using=arguments.using,
@@ -193,10 +235,3 @@ class _Status(output.Status):
         elif time.monotonic() - self._told > TELL_S:
             self._told = time.monotonic()
             super().tell(progress(*what))
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value

@@ -31,10 +31,11 @@ class Findings:
         for flaw in scan.flaws:
             if _RANKS[flaw.severity] >= _RANKS[severity]:
                 self._flaws.setdefault(normal(flaw.place.path, folder), []).append(flaw)
-        untold = [path for path, file in self._files.items() if file.errors > len(self.told(path))]
+        wanted: tuple[Severity, ...] = ("error",) if severity == "error" else ("error", "warning")
+        untold = [path for path, file in self._files.items() if self._counted(file, wanted) > self._told(path, wanted)]
         for path in untold:
             self._flaws.setdefault(path, [])
-        self.untold = frozenset(untold)  # files with errors that were counted only
+        self.untold = frozenset(untold)  # files with flaws that were counted only
 
     def paths(self) -> list[str]:
         return list(self._flaws)
@@ -45,8 +46,12 @@ class Findings:
     def file(self, path: str) -> Scanned | None:
         return self._files.get(normal(path))
 
-    def told(self, path: str) -> list[Flaw]:
-        return [flaw for flaw in self.flaws(path) if flaw.severity == "error"]
+    def _told(self, path: str, severities: tuple[Severity, ...]) -> int:
+        return sum(flaw.severity in severities for flaw in self.flaws(path))
+
+    @staticmethod
+    def _counted(file: Scanned, severities: tuple[Severity, ...]) -> int:
+        return file.errors + (file.warnings if "warning" in severities else 0)
 
 
 def normal(path: str, folder: str = "") -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from faultlens.file_names import to_text
 from faultlens.safe_text import one_line, shorten
-from faultlens.scanned import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait
+from faultlens.scanned import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait, Unchecked
 
 MAX_FLAWS = 1000  # of one piece
 MAX_VALUES = 16  # of one trait
@@ -45,8 +45,9 @@ class Look:
         self._mark = mark
         self._skip = frozenset(piece.skip)
         self._flaws: list[Flaw] = []
-        self._untold = 0
+        self._untold: dict[Severity, int] = {"error": 0, "warning": 0, "note": 0}
         self._notes: list[str] = []
+        self._unchecked: dict[Unchecked, None] = {}
         self._traits: dict[tuple[str, str], _Trait] = {}
         self._sizes: dict[str, dict[int, int]] = {}
         self._largest: dict[str, list[Place]] = {}
@@ -70,8 +71,9 @@ class Look:
         member: str = "",
         severity: Severity | None = None,
     ) -> None:
+        severity = severity or severity_of(kind)
         if len(self._flaws) >= MAX_FLAWS:
-            self._untold += 1
+            self._untold[severity] += 1
             return
         place = Place(
             path=self.piece.path,
@@ -80,14 +82,17 @@ class Look:
             size=size,
             member=one_line(member, 200) if member else "",
         )
-        self._flaws.append(
-            Flaw(kind=kind, severity=severity or severity_of(kind), place=place, reason=one_line(reason, 300))
-        )
+        self._flaws.append(Flaw(kind=kind, severity=severity, place=place, reason=one_line(reason, 300)))
 
     def note(self, text: str) -> None:
         """Worth knowing about the file, and nothing wrong."""
         if len(self._notes) < MAX_NOTES and text not in self._notes:
             self._notes.append(one_line(text, 300))
+
+    def unchecked(self, check: str, reason: str, advice: str = "") -> None:
+        """A kind of check that is not made in this file, in the same words for all files: they are counted."""
+        told = Unchecked(check=check, reason=one_line(reason, 300), advice=advice, first=self.piece.path)
+        self._unchecked[told] = None
 
     def trait(
         self,
@@ -139,7 +144,8 @@ class Look:
         return Checked(
             piece=self.piece,
             flaws=tuple(self._flaws),
-            flaws_untold=self._untold,
+            flaws_untold=self._untold["error"],
+            warnings_untold=self._untold["warning"],
             records=self.records,
             entered=self.entered,
             left=self.left,
@@ -147,6 +153,7 @@ class Look:
             sizes=self._sizes,
             largest={group: tuple(places) for group, places in self._largest.items()},
             notes=tuple(self._notes),
+            unchecked=tuple(self._unchecked),
         )
 
 

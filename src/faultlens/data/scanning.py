@@ -80,8 +80,7 @@ def scan(
     known = [each for each in found if each.pieces]
     unknown = [each.path for each in found if each.unknown]
     if not known and not any(each.flaw for each in found):
-        what = to_text(roots[0]) if len(roots) == 1 else "these paths"
-        raise FaultlensError(f"There is no file in a format that faultlens knows at {what}.", ADVICE)
+        raise _nothing_there(roots, found)
     named = set(map(to_text, roots))
     problems = tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named)
     job = wishes.job._replace(remote=any(is_remote(each.path) for each in known))
@@ -105,18 +104,33 @@ def scan(
         flaws=tuple(flaws),
         folder=to_text(os.path.abspath(os.curdir)),
         files=_with_findings(folded, flaws),
-        flaws_untold=sum(folded.untold.values()),
+        flaws_untold=sum(folded.untold_errors.values()),
+        warnings_untold=sum(folded.untold_warnings.values()),
         files_checked=len(folded.files),
+        files_unread=sum(each.flaw is not None and not each.pieces for each in found),
         files_passed_over=len(unknown),
+        hidden=sum(each.hidden for each in found),
         records=folded.records,
         bytes=folded.bytes,
         decoded=folded.decoded,
         seconds=time.monotonic() - began,
         engine=engine.name,
         resumed=resumed,
+        unchecked=folded.unchecked,
         problems=problems,
         not_held=confinement.available().not_held() if job.decoding is not None else (),
     )
+
+
+def _nothing_there(roots: Sequence[str], found: Sequence[plan.Found]) -> FaultlensError:
+    where = to_text(roots[0]) if len(roots) == 1 else "these paths"
+    if not found and all(os.path.isdir(root) for root in roots):
+        return FaultlensError(f"There is no file in {where}.", "Name files or folders of training data.")
+    advice = ADVICE
+    if hidden := sum(each.hidden for each in found):
+        names = "1 name begins" if hidden == 1 else f"{hidden:,} names begin"
+        advice = f"{names} with a dot: what bears such a name is looked at only if you name it."
+    return FaultlensError(f"There is no file in a format that faultlens knows at {where}.", advice)
 
 
 class _Run:
@@ -191,8 +205,7 @@ class _Run:
 
 
 def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
-    errors = dict(folded.untold)
-    warnings: dict[str, int] = {}
+    errors, warnings = dict(folded.untold_errors), dict(folded.untold_warnings)
     noted = {path for path, file in folded.files.items() if file.notes} | {flaw.place.path for flaw in flaws}
     for flaw in flaws:
         if flaw.severity != "note":
@@ -210,5 +223,5 @@ def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]
             notes=file.notes,
         )
         for path, file in sorted(folded.files.items())
-        if path in errors or path in noted
+        if path in errors or path in warnings or path in noted
     )

@@ -11,12 +11,12 @@ from rich.text import Text
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.report.quantities import count, duration, size
 from faultlens.sandbox import confinement
-from faultlens.scanned import Flaw, Place, Scan, Severity
+from faultlens.scanned import Flaw, Place, Scan, Severity, Unchecked
 
 _MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", ALARM), "warning": ("!", WARNING), "note": ("·", QUIET)}
 _INDENT = 4
 _NARROWEST = 24
-_FILES_SHOWN, _FLAWS_SHOWN = 20, 5
+_FILES_SHOWN, _FLAWS_SHOWN, _REASONS_SHOWN = 20, 5, 5
 _LISTED = "findings.json"
 
 
@@ -40,6 +40,9 @@ def render(
         for file in found.files:
             for note in file.notes:
                 _wrapped(console, words(f"{file.path}: {note}", QUIET))
+    for line in _extent(found):
+        _wrapped(console, line)
+    _not_checked(found, console, verbose)
     for line in _closing(found, written, cleaned):
         _wrapped(console, line)
 
@@ -47,14 +50,11 @@ def render(
 def _flaws(flaws: list[Flaw], console: Console, verbose: bool) -> None:
     kept = flaws if verbose else flaws[:_FLAWS_SHOWN]
     for flaw in kept:
-        lead = Text.assemble("  ", _MARKS[flaw.severity], " ")
         where = _where(flaw.place)
         text = words(f"{where}: {flaw.reason}" if where else flaw.reason)
         if flaw.report:
             text.append_text(words(f" (`faultlens show {flaw.report}`)", QUIET))
-        for line in wrap(text, max(console.width - _INDENT, _NARROWEST)):
-            print_line(console, Text.assemble(lead, line))
-            lead = Text(" " * _INDENT)
+        _hanging(console, Text.assemble("  ", _MARKS[flaw.severity], " "), text)
     if len(kept) < len(flaws):
         print_line(console, words(f"    and {len(flaws) - len(kept):,} more (-v)", QUIET))
 
@@ -71,7 +71,8 @@ def _contents(records: int, bytes_in_it: int) -> str:
     return f"{count(records, 'record')}, {size(bytes_in_it)}" if records > 1 else size(bytes_in_it)
 
 
-def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
+def _extent(found: Scan) -> Iterator[Text]:
+    """How much was looked at, and what was left aside."""
     told = [count(found.files_checked, "file")]
     told += [count(found.records, "record")] if found.records else []
     told += [size(found.bytes)]
@@ -82,24 +83,67 @@ def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
         line += f" {count(found.resumed, 'piece')} had been checked before."
     yield words(line, QUIET)
     if found.files_passed_over:
-        yield words(f"{count(found.files_passed_over, 'file')} in no format that is known were passed over.", QUIET)
+        was = "was" if found.files_passed_over == 1 else "were"
+        yield words(f"{count(found.files_passed_over, 'file')} in no format that is known {was} passed over.", QUIET)
+    if found.hidden:
+        names = "1 name that begins" if found.hidden == 1 else f"{found.hidden:,} names that begin"
+        yield words(f"{names} with a dot {'was' if found.hidden == 1 else 'were'} passed over.", QUIET)
     if less := confinement.in_words(found.not_held):
         yield words(less, WARNING)
-    if found.unseen:
-        yield words(f"{count(found.unseen, 'file')} could not be looked at in full (-v says why).", WARNING)
+
+
+def _not_checked(found: Scan, console: Console, verbose: bool) -> None:
+    """Each kind of check that was not made, and each reason why something could not be looked at, in one line."""
+    lines = [_unchecked(each) for each in found.unchecked]
+    told = {each.reason for each in found.unchecked}
+    places: dict[str, list[Place]] = {}
+    for flaw in found.flaws:
+        if flaw.kind == "unsupported" and flaw.severity == "note" and not flaw.reason.endswith(tuple(told)):
+            places.setdefault(flaw.reason, []).append(flaw.place)
+    lines += [_unseen(reason, where) for reason, where in places.items()]
+    if not lines:
+        return
+    print_line(console, words("Not checked:", WARNING))
+    shown = lines if verbose else lines[: max(_REASONS_SHOWN, len(found.unchecked))]
+    for line in shown:
+        _hanging(console, Text.assemble("  ", _MARKS["note"], " "), words(line))
+    if len(shown) < len(lines):
+        print_line(console, words(f"    and {count(len(lines) - len(shown), 'more reason')} (-v)", QUIET))
+
+
+def _unchecked(each: Unchecked) -> str:
+    """ "NaN and infinity in arrays, in 2 files (data/a.npy, …): NumPy is not installed (pip install …)" """
+    where = each.first if each.files == 1 else f"{each.files:,} files ({each.first}, …)"
+    return f"{each.check}, in {where}: {each.reason}" + (f" ({each.advice})" if each.advice else "")
+
+
+def _unseen(reason: str, places: list[Place]) -> str:
+    first = ", ".join(part for part in (places[0].path, _where(places[0])) if part)
+    return f"{first}: {reason}" + (f" (and {len(places) - 1:,} more)" if len(places) > 1 else "")
+
+
+def _closing(found: Scan, written: str | None, cleaned: bool) -> Iterator[Text]:
+    """What it adds up to, and what to do about it."""
     bad = len({flaw.place.path for flaw in found.flaws if flaw.severity != "note"})
-    if not bad and not found.flaws_untold:
-        yield words("Nothing wrong was found in the others." if found.unseen else "Nothing wrong was found.", "green")
+    if not found.errors and not found.warnings:
+        in_part = found.unchecked or found.unseen or found.problems
+        yield words(f"Nothing wrong was found{' in what was checked' if in_part else ''}.", "" if in_part else "green")
         return
     sums = [count(found.errors, "error")] if found.errors else []
     sums += [count(found.warnings, "warning")] if found.warnings else []
-    yield words(f"{' and '.join(sums)} in {bad:,} of {count(found.files_checked, 'file')}.", ALARM)
-    if found.errors:
+    yield words(f"{' and '.join(sums)} in {bad:,} of {count(found.files_checked + found.files_unread, 'file')}.", ALARM)
+    if any(flaw.severity == "error" and flaw.kind != "unreadable" for flaw in found.flaws):
         where = written if written and written != "-" else _LISTED
         how = "" if written and written != "-" else f" (after `--json {_LISTED}`)"
         if not cleaned:
             yield words("`--quarantine DIR` writes clean copies without what is bad; the originals stay as they are.")
         yield words(f'`faultlens.data.skip_bad(dataset, "{where}")` leaves it out of a tf.data pipeline{how}.')
+
+
+def _hanging(console: Console, lead: Text, text: Text) -> None:
+    for line in wrap(text, max(console.width - _INDENT, _NARROWEST)):
+        print_line(console, Text.assemble(lead, line))
+        lead = Text(" " * _INDENT)
 
 
 def _wrapped(console: Console, text: Text) -> None:

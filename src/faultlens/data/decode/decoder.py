@@ -55,6 +55,7 @@ class Decoder:
             raise FaultlensError(f"{one_line(wishes.using, 100)!r} names no function.", "Say it as module:function.")
         self.count = 0  # items that the decoder was tried with
         self.notes: list[str] = []  # deaths that no item is to blame for
+        self.too_large = 0  # items that were not tried
         self._using = wishes.using
         self._searches = 0
         self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
@@ -74,7 +75,10 @@ class Decoder:
         entries: list[Entry] = []
         end = 0
         for item in items:
-            if len(item.data) > MAX_ITEM or (self._using is None and item.what == "line"):
+            if self._using is None and item.what == "line":
+                continue
+            if len(item.data) > MAX_ITEM:
+                self.too_large += 1
                 continue
             if entries and (len(entries) == ITEMS or end + len(item.data) > BATCH_BYTES):
                 yield from self._through(places, entries)

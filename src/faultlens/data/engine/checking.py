@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from faultlens.data import formats, source
 from faultlens.data.decode import Decoder
+from faultlens.data.decode.decoder import MAX_ITEM
 from faultlens.data.look import MAX_FLAWS, Look, Wanted, severity_of
+from faultlens.data.missing import EXTRA, not_there
 from faultlens.data.source import Source
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
-from faultlens.scanned import Checked, Flaw, Identity, Piece, Place
-
-EXTRA = "pip install 'faultlens[data]'"
+from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Unchecked
+from faultlens.sizes import in_words
 
 
 class Signs(NamedTuple):
@@ -57,7 +58,9 @@ def _check(opened: Source, piece: Piece, look: Look) -> None:
     try:
         kind.check(opened, piece, look)
     except ImportError as error:
-        look.flaw("unsupported", f"it is read with {error.name or 'a module'}, which is not installed: {EXTRA}")
+        reason = not_there(error)
+        look.flaw("unsupported", f"it was not looked into: {reason}")
+        look.unchecked(f"what is in {kind.name} files", reason, EXTRA)
     except (OSError, FaultlensError):
         raise
     except MemoryError:
@@ -74,7 +77,7 @@ def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
         return checked
     bad = {flaw.place.record for flaw in checked.flaws if flaw.severity == "error" and flaw.place.record is not None}
     items = kind.items(opened, piece)
-    flaws, untold, before = list(checked.flaws), checked.flaws_untold, decoder.count
+    flaws, untold, before = list(checked.flaws), 0, decoder.count
     for verdict in decoder.tried(item for item in items if item.place.record not in bad):
         if len(flaws) < MAX_FLAWS:
             flaws.append(
@@ -87,10 +90,24 @@ def _decoded(opened: Source, checked: Checked, decoder: Decoder) -> Checked:
                 )
             )
         else:
-            untold += 1
-    notes = (*checked.notes, *decoder.notes)
+            untold += 1  # all of them are errors
+    notes, unchecked = (*checked.notes, *decoder.notes), checked.unchecked
     decoder.notes.clear()
-    return replace(checked, flaws=tuple(flaws), flaws_untold=untold, decoded=decoder.count - before, notes=notes)
+    if decoder.count == before and not decoder.too_large and not bad:
+        reason = "there is nothing in them for a decoder"
+        unchecked += (Unchecked(check=f"decoding of {kind.name} files", reason=reason, first=piece.path),)
+    if decoder.too_large:
+        reason = f"they have more than {in_words(MAX_ITEM)}"
+        unchecked += (Unchecked(check="whether some items can be decoded", reason=reason, first=piece.path),)
+        decoder.too_large = 0
+    return replace(
+        checked,
+        flaws=tuple(flaws),
+        flaws_untold=checked.flaws_untold + untold,
+        decoded=decoder.count - before,
+        notes=notes,
+        unchecked=unchecked,
+    )
 
 
 def _flaw(piece: Piece, reason: str) -> Flaw:

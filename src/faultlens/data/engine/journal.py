@@ -80,11 +80,17 @@ class Journal:
                     checked = msgspec.json.decode(line, type=Checked)
                 except msgspec.MsgspecError:
                     break
-                if not any(flaw.kind in AGAIN for flaw in checked.flaws):
+                if _is_final(checked):
                     known[_key(checked.piece)] = (at, len(line))
                 at += len(line)
         os.ftruncate(self._descriptor, at)
         return known
+
+
+def _is_final(checked: Checked) -> bool:
+    """Not so where another time more may be seen: what is missing may have been installed."""
+    again = any(flaw.kind in AGAIN for flaw in checked.flaws)
+    return not again and not any(each.advice for each in checked.unchecked)
 
 
 def _key(piece: Piece) -> Key:

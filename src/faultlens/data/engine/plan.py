@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.data import formats, source
@@ -19,54 +20,73 @@ PIECE = 256 << 20
 
 
 class Found(NamedTuple):
-    """One file."""
+    """One file, or a folder that cannot be read."""
 
     path: str
     pieces: tuple[Piece, ...] = ()  # none: it is in no format that is known
     flaw: Flaw | None = None  # it cannot be read, or is not what its name says
     unknown: bool = False
+    hidden: bool = False  # its name begins with a dot
 
 
 def files(roots: Sequence[str], piece_size: int = PIECE) -> Iterator[Found]:
     """In order, each once. Raises FaultlensError for a root that is not there. Roots are names, paths texts."""
     seen: set[str] = set()
     for root in roots:
-        for path in map(to_text, _paths(root)):
-            if path not in seen:
-                seen.add(path)
-                yield _planned(path, piece_size)
+        for found in _entries(root):
+            if found.path not in seen:
+                seen.add(found.path)
+                yield found if found.flaw or found.hidden else _planned(found.path, piece_size)
 
 
 def check_roots(roots: Sequence[str]) -> None:
     """A wrong path is told at once, and not after an hour."""
     for root in roots:
         if not is_remote(root) and not os.path.lexists(root) and not glob.glob(root, recursive=True):
-            raise FaultlensError(f"There is no {root}.", "Name files or folders of training data.")
+            name = root or "path with an empty name"
+            raise FaultlensError(f"There is no {name}.", "Name files or folders of training data.")
 
 
-def _paths(root: str) -> Iterator[str]:
+def _entries(root: str) -> Iterator[Found]:
     if is_remote(root):
-        yield from _remote_paths(root)
+        yield from (Found(to_text(path)) for path in _remote_paths(root))
         return
     for path in [root] if os.path.lexists(root) else sorted(glob.glob(root, recursive=True)):
         if os.path.isdir(path):
             yield from _below(path)
         else:
-            yield path
+            yield Found(to_text(path))
 
 
-def _below(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith("."):
-                yield os.path.join(place, name)
+def _below(folder: str) -> Iterator[Found]:
+    """Links to folders are followed, as a training does, but not back to one that holds this one; each folder is looked
+    into once, however it is reached."""
+    unreadable: list[OSError] = []
+    seen: set[tuple[int, int]] = set()
+    for place in (folder, *map(str, Path(folder).resolve().parents)):
+        _is_new(place, seen)
+    for place, folders, names in os.walk(folder, onerror=unreadable.append, followlinks=True):
+        folders[:] = sorted(folders)
+        for name in [*folders, *sorted(names)]:
+            path = os.path.join(place, name)
+            if name.startswith("."):
+                yield Found(to_text(path), hidden=True)
+            elif name not in folders:
+                yield Found(to_text(path))
+        folders[:] = [name for name in folders if not name.startswith(".") and _is_new(os.path.join(place, name), seen)]
+    for error in unreadable:
+        path = to_text(str(error.filename))
+        yield Found(path, flaw=_flaw(path, "unreadable", f"the folder cannot be looked into: {error.strerror}"))
 
 
-def _raise(error: OSError) -> None:
-    raise FaultlensError(
-        f"Cannot look into {error.filename}: {error.strerror}.", "Run it as a user who may, or name other folders."
-    ) from error
+def _is_new(folder: str, seen: set[tuple[int, int]]) -> bool:
+    try:
+        state = os.stat(folder)
+    except OSError:
+        return True  # whoever looks into it is told
+    known = (state.st_dev, state.st_ino) in seen
+    seen.add((state.st_dev, state.st_ino))
+    return not known
 
 
 def _remote_paths(root: str) -> Iterator[str]:
@@ -95,7 +115,9 @@ def _planned(path: str, piece_size: int) -> Found:
                 return Found(path, unknown=True)
             cuts = known.format.cuts(opened, identity.size, piece_size) if identity.size > piece_size else []
     except OSError as error:
-        return Found(path, flaw=_flaw(path, "unreadable", error.strerror or str(error)))
+        gone = isinstance(error, FileNotFoundError) and os.path.islink(to_name(path))
+        reason = "it is a link that leads nowhere" if gone else error.strerror or str(error)
+        return Found(path, flaw=_flaw(path, "unreadable", reason))
     flaw = None
     if known.misnamed:
         flaw = _flaw(path, "magic", f"its name says {known.misnamed}, and its content {known.format.name}")

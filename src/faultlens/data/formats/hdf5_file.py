@@ -155,6 +155,7 @@ def _check_attributes(path: str, found: Any, look: Look) -> None:
     try:
         for number, name in enumerate(found.attrs):
             if number >= MAX_ATTRIBUTES:
+                look.unchecked("some attributes in HDF5 files", f"one object has more than {MAX_ATTRIBUTES:,}")
                 break
             found.attrs[name]
     except Exception as error:

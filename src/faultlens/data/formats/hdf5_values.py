@@ -33,7 +33,8 @@ def check_values(dataset: Any, look: Look, spot: Spot) -> None:
         return
     whole = math.prod(shape) * item
     if whole > HARMLESS and whole > MAX_RATIO * stored:
-        look.note(f"{spot.member} has room for {in_words(whole)}, of which {in_words(stored)} are stored: not read")
+        reason = f"it has room for {in_words(whole)}, of which {in_words(stored)} are stored: not read"
+        look.flaw("unsupported", reason, **spot.keywords())
         return
     chunk = dataset.chunks or (1,) * len(shape)
     if math.prod(chunk) * item > MAX_CHUNK:

@@ -6,6 +6,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from faultlens.data.formats.numpy_array import check_array
 from faultlens.data.formats.reading import Read, Spot
@@ -16,6 +17,7 @@ from faultlens.sizes import MIB
 WHOLE = 64 * MIB  # members up to here are looked at in one piece
 MAX_JSON = 16 * MIB
 IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp")
+ARRAY, JSON = ".npy", ".json"
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".npz")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
@@ -42,14 +44,16 @@ def check_member(read: Read, size: int, look: Look, spot: Spot, check_archive: C
     if is_companion(spot.member):
         return
     archive = group_of(look.piece.path)
-    if name.endswith(".npy"):
+    if name.endswith(ARRAY):
         # Arrays in one `.npz` are called arr_0, arr_1 and need not be alike; in other archives each is a sample.
         alike = name if ".npz" in f"{archive} {name}".lower() else group_of(name)
         check_array(read, look, spot, f"{archive} {alike}")
         return
+    if size > WHOLE and name.endswith((*ARCHIVES, *IMAGES, JSON)):
+        look.unchecked("what is in large members of archives", f"they have more than {WHOLE // MIB} MiB")
+    if other := _of_other_format(name):
+        look.unchecked(f"what is in {other} files in archives", "they are looked into only where they are unpacked")
     if size > WHOLE:
-        if name.endswith((*ARCHIVES, *IMAGES)):
-            look.note(f"{spot.member} is too large to be looked into")
         return
     data = read(size)
     if len(data) < size:
@@ -58,8 +62,23 @@ def check_member(read: Read, size: int, look: Look, spot: Spot, check_archive: C
         check_archive(data, look, spot)
     elif is_image(name, data):
         check_image(data, look, spot, f"{archive} {posixpath.splitext(name)[1]}")
-    elif name.endswith(".json") and size <= MAX_JSON and not _is_json(data):
+    elif name.endswith(JSON) and size > MAX_JSON:
+        look.unchecked("JSON in archives", f"it has more than {MAX_JSON // MIB} MiB")
+    elif name.endswith(JSON) and not _is_json(data):
         look.flaw("structure", "it is no JSON", **spot.keywords())
+
+
+def _of_other_format(name: str) -> str:
+    """The format that a file of this name would be looked at in, where a member is not."""
+    return next((format for suffixes, format in _other_formats() if name.endswith(suffixes)), "")
+
+
+@lru_cache(maxsize=1)
+def _other_formats() -> list[tuple[tuple[str, ...], str]]:
+    from faultlens.data.formats import formats  # which know of archives
+
+    looked_into = (*ARCHIVES, *IMAGES, ARRAY)
+    return [(each.suffixes, each.name) for each in formats() if not set(looked_into).intersection(each.suffixes)]
 
 
 def check_class(data: bytes, look: Look, spot: Spot) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from faultlens.data.formats.reading import CHUNK, Read, Spot
 from faultlens.data.look import Look
+from faultlens.data.missing import EXTRA, not_there
 
 if TYPE_CHECKING:
     import numpy
@@ -75,7 +76,7 @@ def _check_one(begin: bytes, read: Read, look: Look, spot: Spot, group: str) -> 
     # Numbers of samples differ by nature; sizes of what was not brought into one shape do so in a part of the files.
     shape = str(header.shape[1:]) if header.shape else "no dimensions"
     look.trait(ROW, shape, group=group, share=0.9, **where)
-    if _has_objects(header.descr):
+    if _has(header.descr, "O"):
         look.flaw("unsupported", "it holds Python objects, which are not loaded", **where)
     elif header.item is None:
         look.flaw("unsupported", f"its type {_told(header.descr)} is unknown", **where)
@@ -85,7 +86,7 @@ def _check_one(begin: bytes, read: Read, look: Look, spot: Spot, group: str) -> 
 
 
 def _is_known(header: Header) -> bool:
-    return header.item is not None and not _has_objects(header.descr)
+    return header.item is not None and not _has(header.descr, "O")
 
 
 def _check_values(header: Header, read: Read, look: Look, spot: Spot) -> bool:
@@ -93,6 +94,8 @@ def _check_values(header: Header, read: Read, look: Look, spot: Spot) -> bool:
     item = header.item or 0
     expected = header.elements * item
     values = _Finite(header)
+    if values.why_not:
+        look.unchecked("NaN and infinity in arrays", values.why_not, values.advice)
     step = max(BLOCK // item, 1) * item if item else BLOCK
     done = 0
     while done < expected and (block := _whole(read, min(step, expected - done))):
@@ -176,13 +179,14 @@ def _count(shape: object) -> int | None:
     return math.prod(sizes) if all(type(size) is int and size >= 0 for size in sizes) else None
 
 
-def _has_objects(descr: Any, depth: int = 0) -> bool:
+def _has(descr: Any, kinds: str, depth: int = 0) -> bool:
+    """Elements of one of these kinds: "O" for objects, "fc" for numbers that may be NaN."""
     if isinstance(descr, str):
-        return descr.lstrip("<>|=").startswith("O")
+        return descr.lstrip("<>|=").startswith(tuple(kinds))
     fields = descr if isinstance(descr, (list, tuple)) and depth < 16 else ()
     if isinstance(descr, list):
         fields = [field[1] for field in descr if isinstance(field, tuple) and len(field) > 1]
-    return any(_has_objects(field, depth + 1) for field in fields)
+    return any(_has(field, kinds, depth + 1) for field in fields)
 
 
 def _told(descr: Any) -> str:
@@ -217,14 +221,23 @@ def _whole(read: Read, count: int) -> bytes:
 
 
 class _Finite:
-    """Counts NaN and infinity over blocks; without NumPy, or in types without them, it counts nothing."""
+    """Counts NaN and infinity over blocks. Where it cannot, `why_not` and `advice` say so."""
 
     def __init__(self, header: Header) -> None:
         self.bad = 0
         self._shape, self._fortran = header.shape, header.fortran
         self._seen = 0
         self._first = 0
-        self._type = _type_with_floats(header)
+        self._type = None
+        self.why_not = self.advice = ""
+        if not header.elements or not _has(header.descr, "fc"):
+            return
+        try:
+            self._type = _type_with_floats(header)
+        except ImportError as error:
+            self.why_not, self.advice = not_there(error, "NumPy"), EXTRA
+        else:
+            self.why_not = "" if self._type is not None else "their type is not understood"
 
     def add(self, block: bytes) -> None:
         if self._type is None:
@@ -243,10 +256,8 @@ class _Finite:
 
 
 def _type_with_floats(header: Header) -> numpy.dtype[Any] | None:
-    try:
-        import numpy
-    except ImportError:
-        return None
+    import numpy
+
     descr = header.descr
     if isinstance(descr, tuple):  # an element that is an array: its first dimensions are those of the whole
         return None

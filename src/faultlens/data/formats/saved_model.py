@@ -37,19 +37,23 @@ class SavedModel(Format):
 
     def check(self, source: Source, piece: Piece, look: Look) -> None:
         if is_remote(piece.path):
-            look.note("a model that is not on this machine is not looked at")
+            look.flaw("unsupported", "it is a model that is not on this machine: not looked at")
             return
         path = Path(to_name(piece.path))
         saved = reader.read(path, deep=True)
         if saved is None or (saved.files == 1 and not _is_model(source, piece)):
-            look.note("it is no index of a checkpoint: not looked at")
+            look.unchecked(f"files that end in {INDEX}", "they are no checkpoints")
             return
         look.records = 1
         for damage in saved.damages:
             member = damage.file.name if damage.file != path else ""
             look.flaw(_kind(damage.what), damage.said(path), member=member)
+        unread = saved.kind == "Keras archive" and not saved.checked and not saved.damages
         for note in saved.notes:
-            look.note(note)
+            if unread:
+                look.flaw("unsupported", note)
+            else:
+                look.note(note)
 
 
 def _is_model(source: Source, piece: Piece) -> bool:

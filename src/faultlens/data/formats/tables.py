@@ -34,6 +34,8 @@ class Column:
                 self._look_for_numbers(leaf, rows, start)
             elif is_binary(leaf.type):
                 self._look_for_images(leaf, rows, start)
+            elif is_nested(leaf.type):
+                self._look.unchecked("NaN and infinity in some columns", "maps, unions and views are not taken apart")
 
     def tell(self) -> None:
         """When all have been seen."""
@@ -128,6 +130,12 @@ def is_binary(kind: Any) -> bool:
     import pyarrow
 
     return bool(pyarrow.types.is_binary(_plain(kind)) or pyarrow.types.is_large_binary(_plain(kind)))
+
+
+def is_nested(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_nested(_plain(kind)) or pyarrow.types.is_run_end_encoded(kind))
 
 
 def _plain(kind: Any) -> Any:

@@ -11,6 +11,7 @@ from faultlens.data.groups import group_of
 from faultlens.data.look import MAX_PLACES, MAX_VALUES, Look
 from faultlens.file_names import to_text
 
+BLOCKED = 1 << 20  # bytes: more zeros than tar pads an archive with
 MAX_CLASS = 64  # bytes that the number of a class takes
 
 
@@ -41,6 +42,8 @@ def _check_member(walk: TarWalk, member: Member, look: Look, spot: Spot, check_a
         look.flaw("hostile", "it is a link that leads out of the archive", **spot.keywords())
     elif member.kind in DEVICES:
         look.flaw("hostile", f"it would be {DEVICES[member.kind]}", **spot.keywords())
+    if member.sparse:
+        look.unchecked("what is in members of tar archives", "they are sparse")
     if member.kind != REGULAR or member.sparse:
         return
     if member.name.endswith(".cls") and member.size <= MAX_CLASS and not is_companion(member.name):
@@ -65,6 +68,8 @@ def _check_end(walk: TarWalk, read: Read, look: Look, around: str) -> None:
             if rest.count(0) != len(rest):
                 look.flaw("trailing", "something follows its end", severity="warning", **where)
                 return
+        if not look.records and length > BLOCKED:  # a file that was made as large as it should become, and no more
+            look.flaw("empty", "there are zeros in it, and no files", severity="warning", **where)
         if length % 512:
             look.flaw("truncated", "the zeros behind its end are cut off", severity="warning", **where)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from faultlens.data.images import pixels, walk
 from faultlens.data.images.record import ImageKind, Problem, Walked
 from faultlens.data.look import Look
+from faultlens.data.missing import EXTRA
 
 SUFFIXES: dict[str, ImageKind] = {
     **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "JPEG"),
@@ -77,8 +78,8 @@ def _wrong_name(data: bytes, walked: Walked | None, promised: ImageKind | None) 
 def _pixels(data: bytes, walked: Walked, look: Look, item: str) -> list[Problem]:
     if any(problem.kind in ("truncated", "structure") for problem in walked.problems):
         return []  # known to be of no use, and the more dangerous to decoders
-    if absent := pixels.missing():
-        look.note(absent)
+    if absent := pixels.missing(walked.kind):
+        look.unchecked(f"pixels of {walked.kind} images", f"{absent} is not installed", EXTRA)
     if not look.at(item.strip()):
         return []
     return pixels.decode(data, walked)

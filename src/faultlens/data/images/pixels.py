@@ -10,7 +10,7 @@ import re
 import warnings
 from typing import Any
 
-from faultlens.data.images.record import Problem, Walked
+from faultlens.data.images.record import ImageKind, Problem, Walked
 from faultlens.safe_text import one_line
 
 MAX_PIXELS = 1 << 27  # of all frames together; more are not decoded
@@ -21,17 +21,18 @@ _DAMAGE = re.compile("corrupt|premature|inconsistent|truncated", re.IGNORECASE)
 
 def decode(data: bytes, walked: Walked) -> list[Problem]:
     if walked.width * walked.height > MAX_PIXELS:
-        return [Problem("oversized", f"{walked.width} × {walked.height} pixels are not decoded here", 0, "note")]
+        return [Problem("unsupported", f"{walked.width} × {walked.height} pixels are not decoded here", 0)]
     try:
         return _decode(data, walked)
     except MemoryError:
         return [Problem("greedy", "there is not enough memory to decode it", 0)]
 
 
-def missing() -> str:
-    """What is said where nothing can decode; empty where all can."""
-    absent = [name for name, module in (("simplejpeg", _simplejpeg()), ("Pillow", _pillow())) if module is None]
-    return f"Images are not decoded without {' and '.join(absent)}: pip install 'faultlens[data]'." if absent else ""
+def missing(kind: ImageKind) -> str:
+    """The library without which such images are not decoded, or not with all warnings; empty where it is there."""
+    if kind == "JPEG":
+        return "" if _simplejpeg() is not None else "simplejpeg"
+    return "" if _pillow() is not None else "Pillow"
 
 
 def _decode(data: bytes, walked: Walked) -> list[Problem]:
@@ -62,7 +63,7 @@ def _with_pillow(data: bytes) -> list[Problem]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _load(image_module, data)
+            undecoded = _load(image_module, data)
         except MemoryError:
             raise
         except Exception as error:
@@ -71,11 +72,14 @@ def _with_pillow(data: bytes) -> list[Problem]:
                 return [Problem("unsupported", f"Pillow does not decode it: {told}", 0)]
             return [Problem("decode", f"Pillow refuses it: {told}", 0)]
     complaints = {one_line(str(each.message), 200) for each in caught if each.category is UserWarning}
-    return [Problem("garbage", f"Pillow says: {told}", 0) for told in sorted(complaints)]
+    problems = [Problem("garbage", f"Pillow says: {told}", 0) for told in sorted(complaints)]
+    if undecoded:
+        problems.append(Problem("unsupported", f"its last {undecoded:,} frames are not decoded here", 0))
+    return problems
 
 
-def _load(image_module: Any, data: bytes) -> None:
-    """All frames, of which an animation is bound to have as many as fit into the limit."""
+def _load(image_module: Any, data: bytes) -> int:
+    """As many frames as fit into the limit; says how many do not."""
     with image_module.open(io.BytesIO(data)) as image:
         frames = getattr(image, "n_frames", 1) if image.format in ("GIF", "PNG", "WEBP") else 1
         most = max(MAX_PIXELS // (image.width * image.height), 1)
@@ -83,6 +87,7 @@ def _load(image_module: Any, data: bytes) -> None:
             if number:
                 image.seek(number)
             image.load()
+        return int(max(frames - most, 0))
 
 
 def _simplejpeg() -> Any:

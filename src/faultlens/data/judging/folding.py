@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from faultlens.data.look import MAX_LARGEST, MAX_PLACES, MAX_VALUES
-from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Seen, Trait
+from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Seen, Trait, Unchecked
 
 MAX_KEPT = 100_000  # flaws of a scan; of more the number alone is kept
 
@@ -37,11 +37,14 @@ class Folded:
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
         self.flaws: list[Flaw] = []
-        self.untold: dict[str, int] = {}  # flaws that were counted only, of each file
+        # Flaws that were counted only, of each file.
+        self.untold_errors: dict[str, int] = {}
+        self.untold_warnings: dict[str, int] = {}
         self.records = self.bytes = self.decoded = 0
         self.traits: dict[tuple[str, str], Trait] = {}
         self.sizes: dict[str, dict[int, int]] = {}
         self.largest: dict[str, list[Place]] = {}
+        self._unchecked: dict[tuple[str, str, str], Unchecked] = {}
 
     def add(self, pieces: Sequence[Checked]) -> None:
         """All of one file, in order."""
@@ -53,7 +56,8 @@ class Folded:
                 if flaw.kind != "changed" or not changed:
                     self.add_flaw(replace(flaw, place=_later(flaw.place, before)))
                 changed = changed or flaw.kind == "changed"
-            self._add_untold(checked.piece.path, checked.flaws_untold)
+            _count(self.untold_errors, checked.piece.path, checked.flaws_untold)
+            _count(self.untold_warnings, checked.piece.path, checked.warnings_untold)
             for trait in checked.traits:
                 self._add_trait(trait, before)
             for group, sizes in checked.sizes.items():
@@ -67,18 +71,28 @@ class Folded:
             self.bytes += checked.piece.end - checked.piece.start
             self.decoded += checked.decoded
         self.records += before
+        for each in dict.fromkeys(each for checked in pieces for each in checked.unchecked):
+            self._add_unchecked(each)
         piece = pieces[0].piece
         self.files[piece.path] = File(piece.format, piece.identity, before, tuple(notes))
+
+    @property
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        return tuple(self._unchecked[key] for key in sorted(self._unchecked))
 
     def add_flaw(self, flaw: Flaw) -> None:
         if len(self.flaws) < MAX_KEPT:
             self.flaws.append(flaw)
-        else:
-            self._add_untold(flaw.place.path, 1)
+        elif flaw.severity != "note":
+            _count(self.untold_errors if flaw.severity == "error" else self.untold_warnings, flaw.place.path, 1)
 
-    def _add_untold(self, path: str, count: int) -> None:
-        if count:
-            self.untold[path] = self.untold.get(path, 0) + count
+    def _add_unchecked(self, new: Unchecked) -> None:
+        """Files are added in any order."""
+        key = (new.check, new.reason, new.advice)
+        known = self._unchecked.get(key)
+        if known is not None:
+            new = replace(known, files=known.files + new.files, first=min(known.first, new.first))
+        self._unchecked[key] = new
 
     def _add_trait(self, trait: Trait, before: int) -> None:
         key = (trait.group, trait.name)
@@ -96,6 +110,11 @@ class Folded:
         largest.extend(places)
         largest.sort(key=lambda place: (-(place.size or 0), by_place(place)))
         del largest[MAX_LARGEST:]
+
+
+def _count(counts: dict[str, int], path: str, more: int) -> None:
+    if more:
+        counts[path] = counts.get(path, 0) + more
 
 
 def _first(known: tuple[Place, ...], more: list[Place]) -> tuple[Place, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
 from faultlens.file_names import to_name
+from faultlens.safe_text import one_line
 from faultlens.saved.regular import opened
 from faultlens.scanned import Flaw, Place
 
@@ -28,19 +29,33 @@ def against_indexes(files: Mapping[str, File]) -> Iterator[Flaw]:
             continue
         folder = os.path.dirname(path)
         if folder not in lengths:
-            lengths[folder] = _shard_lengths(Path(to_name(folder), INFORMATION))
+            try:
+                lengths[folder] = _shard_lengths(Path(to_name(folder), INFORMATION))
+            except ValueError as error:
+                lengths[folder] = {}
+                yield _no_index(os.path.join(folder, INFORMATION), error)
         yield from _against_shard_lengths(path, file, lengths[folder])
         if file.format == "TFRecord":
             yield from _against_offsets(path, file)
 
 
 def _shard_lengths(path: Path) -> dict[str, list[int]]:
-    """Of each split: how many records each shard has."""
+    """Of each split: how many records each shard has. Raises ValueError where it is no JSON."""
     try:
         information: Any = json.loads(_text(path))
-        return {str(split["name"]): [int(each) for each in split["shardLengths"]] for split in information["splits"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, RecursionError):
         return {}
+    try:
+        return {str(split["name"]): [int(each) for each in split["shardLengths"]] for split in information["splits"]}
+    except (ValueError, KeyError, TypeError):  # others than TFDS call a file so
+        return {}
+
+
+def _no_index(path: str, error: ValueError) -> Flaw:
+    told = one_line(f"files were not compared with it: {error}", 300)
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+        return Flaw(kind="structure", severity="warning", place=Place(path=path), reason=told)
+    return Flaw(kind="unsupported", severity="note", place=Place(path=path), reason=told)
 
 
 def _against_shard_lengths(path: str, file: File, lengths: dict[str, list[int]]) -> Iterator[Flaw]:
@@ -88,5 +103,5 @@ def _text(path: Path) -> str:
     with opened(path) as file:
         data = file.read(MAX_INFORMATION + 1)
     if len(data) > MAX_INFORMATION:
-        raise ValueError("too large for an index")
+        raise ValueError("it is too large for an index")
     return data.decode()

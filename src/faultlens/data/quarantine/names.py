@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from faultlens.data.findings import normal
 from faultlens.data.quarantine.clean_copy import NoCopyError
-from faultlens.file_names import to_name
+from faultlens.data.source import is_remote
+from faultlens.errors import FaultlensError
+from faultlens.file_names import to_name, to_text
 
 LIST = "quarantine.json"
 UNFINISHED = ".unfinished"
+
+
+def check_apart(folder: Path, roots: Sequence[str]) -> None:
+    """Copies among the originals would be scanned, and trained on, as data of their own."""
+    place = folder.resolve()
+    for root in roots:
+        if is_remote(root):
+            continue
+        for path in [root] if os.path.lexists(root) else glob.glob(root, recursive=True):
+            scanned = Path(path).resolve()
+            if place.is_relative_to(scanned) if scanned.is_dir() else place == scanned.parent:
+                raise FaultlensError(
+                    f"Clean copies in {to_text(str(folder))} would lie among the data that are scanned.",
+                    "Give --quarantine a folder elsewhere.",
+                )
 
 
 class Names:

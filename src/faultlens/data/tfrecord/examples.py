@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from faultlens.data.images.checking import check_image
 from faultlens.data.look import Look
-from faultlens.data.native.layout import EXAMPLE, KIND_SHIFT, KINDS, RAW, VALUES, FeatureC, PlaceC, StateC, ValueC
+from faultlens.data.native.layout import (
+    EXAMPLE,
+    FEATURES,
+    KIND_SHIFT,
+    KINDS,
+    RAW,
+    VALUES,
+    FeatureC,
+    PlaceC,
+    StateC,
+    ValueC,
+)
 from faultlens.data.tfrecord.records import Run
 from faultlens.data.tfrecord.relations import Beside, Numbers, Relations
 from faultlens.scanned import Kind, Place
@@ -57,7 +68,7 @@ def describe(state: StateC, look: Look, group: str) -> None:
         for feature in state.features[: state.feature_count]:
             _describe_feature(feature, look, group)
     if state.more_features:
-        look.note("some records have more features than are looked at")
+        look.unchecked("some features of Examples", f"there are more than {FEATURES} different ones")
 
 
 def _presence(state: StateC, look: Look, group: str) -> None:

@@ -132,7 +132,7 @@ class Records:
                 largest = self.state.largest
                 largest.record, largest.offset, largest.size = self.state.record, start, length + FRAME
             self.state.record += 1
-            self._look.note(f"records of more than {MAX_HELD >> 20} MiB were not looked into")
+            self._look.unchecked("what is in large records", f"they have more than {MAX_HELD >> 20} MiB")
 
     def _bad_length(self) -> None:
         window = self._window
