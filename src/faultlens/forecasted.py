@@ -7,6 +7,7 @@ from typing import Literal
 from faultlens.crash import Record
 
 SCHEMA_VERSION = 1
+MOST_BATCH = 1 << 20  # none larger is looked for
 
 Phase = Literal["training", "evaluation", "inference", "saving"]
 # measured: with this very batch; extrapolated: from runs with smaller ones; reckoned: from what is known of the model
@@ -90,6 +91,7 @@ class Forecast(Record, frozen=True, omit_defaults=False):
     points: tuple[Point, ...] = ()
     advice: tuple[Advice, ...] = ()
     assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was odd about the runs
     seconds: float = 0.0
     import_seconds: float = 0.0
     schema_version: int = SCHEMA_VERSION

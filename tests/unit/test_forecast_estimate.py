@@ -53,6 +53,15 @@ def test_the_upper_bound_reaches_further_than_the_runs():
     assert estimate(creeping, 64, BASE).high > estimate(quiet, 64, BASE).high
 
 
+def test_growth_that_no_run_shows_is_known_from_sizes():
+    """A process that has had as much before, and kept it, does not grow."""
+    hidden = [flat(16, 16, 0), flat(64, 10, 0)]
+    assert estimate(hidden, 1024, BASE, known=MIB).peak == (300 + 960) * MIB
+    assert largest_batch(hidden, BASE, 8192 * MIB, 1 << 20, known=MIB) < 8192
+    seen = [flat(64, 24, 2), flat(128, 8, 2)]
+    assert estimate(seen, 512, BASE, known=9 * MIB) == estimate(seen, 512, BASE)  # of which most need not be kept
+
+
 def test_one_run_alone_grows_from_what_was_there_before():
     found = estimate([run(8, 280)], 16, BASE)
     assert found.per_example == 10 * MIB

@@ -31,7 +31,7 @@ def test_what_says_nothing_is_told_with_an_example(text):
 def test_a_function_is_named_with_its_file(tmp_path):
     file = tmp_path / "train.py"
     file.write_text("")
-    assert function_of(f"{file}:build") == (str(file), "build")
+    assert function_of(f"{file}:build") == (str(file), "build", 0)
 
 
 @pytest.mark.parametrize("text", ["train.py", "train.py:", ":build", "missing.py:build", "train.py:not a name"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import Any
 
 from faultlens.cli import output
+from faultlens.errors import FaultlensError
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -34,7 +36,7 @@ def register(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("function", metavar="FILE:FUNCTION", help="builds and returns the model")
-    parser.add_argument("--batch", type=_positive, required=True, metavar="N", help="examples in a batch")
+    parser.add_argument("--batch", type=output.positive_number, required=True, metavar="N", help="examples in a batch")
     parser.add_argument("--data-spec", metavar="TEXT", default="", help="shapes of one example, and buffers")
     parser.add_argument("--data", metavar="FILE:FUNCTION", help="gets the batch size, returns the dataset to train on")
     parser.add_argument("--optimizer", metavar="NAME", help="another than the model was compiled with")
@@ -55,6 +57,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.doctor.interpreter import find_interpreter
     from faultlens.forecasting.account import Wishes
     from faultlens.forecasting.bound import bound_of
+    from faultlens.forecasting.crashed import CrashedError
     from faultlens.forecasting.data_spec import parse
     from faultlens.forecasting.forecast import forecast
     from faultlens.forecasting.subject import function_of, subject_of
@@ -63,26 +66,23 @@ def handle(arguments: argparse.Namespace) -> int:
     subject = subject_of(arguments.function)
     wishes = Wishes(
         batch=arguments.batch,
-        python=find_interpreter(arguments.python, dict(os.environ)).executable,
+        python=find_interpreter(output.python_for(arguments), dict(os.environ)).executable,
         bound=bound_of(arguments.limit),
         optimizer=arguments.optimizer,
         save=arguments.save,
         spec=parse(arguments.data_spec),
-        data=function_of(arguments.data) if arguments.data else None,
+        data=function_of(arguments.data, given=1) if arguments.data else None,
         memory=arguments.memory,
     )
-    with output.Status() as status:
-        found = forecast(subject, wishes, status.tell)
+    try:
+        with output.Status() as status:
+            found = forecast(subject, wishes, status.tell)
+    except CrashedError as error:
+        output.render(error.report, sys.stderr, verbose=arguments.verbose, stored=error.stored)
+        raise FaultlensError(f"No forecast could be made: {error.what} died.") from error
     output.present(found, arguments, render)
     peaks = [found.training, found.saving.peak if found.saving else None]
     return FITS if all(peak is None or peak.verdict == "fits" for peak in peaks) else DOES_NOT
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if not 0 < value < 10**9:
-        raise argparse.ArgumentTypeError("must be a positive number")
-    return value
 
 
 def _size(text: str) -> int:

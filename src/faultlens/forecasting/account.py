@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from faultlens.forecasted import Bound, Point
 from faultlens.forecasting.data_spec import DataSpec
-from faultlens.forecasting.estimate import Series
+from faultlens.forecasting.estimate import Estimate, Series, estimate
 from faultlens.forecasting.runs import Ran
 from faultlens.forecasting.subject import Function
 
@@ -45,6 +45,14 @@ class Account(NamedTuple):
     def example(self) -> int:
         """Bytes of one example; 0 where the user's own pipeline makes them."""
         return int(self.largest["example"] or 0)
+
+    @property
+    def known(self) -> int:
+        """Bytes of one example and of what the layers make of it."""
+        return self.example + int(self.model.get("outputs", 0))
+
+    def estimate(self, batch: int) -> Estimate:
+        return estimate(self.series, batch, self.base, self.known)
 
     @property
     def pipeline(self) -> int:

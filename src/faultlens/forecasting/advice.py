@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from faultlens.forecasted import Advice, Forecast
 from faultlens.forecasting import judge
 from faultlens.forecasting.account import Account
-from faultlens.forecasting.estimate import estimate
 from faultlens.sizes import in_words
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _smaller_batch(found: Forecast, account: Account) -> Iterator[Advice]:
     for parts in FEWER_PARTS:
         if batch % parts or batch == parts:
             continue
-        small = estimate(account.series, batch // parts, account.base)
+        small = account.estimate(batch // parts)
         if small.high + sums + account.buffers <= limit:
             yield Advice(
                 title=f"accumulate gradients: a batch of {batch // parts}, {parts} times",

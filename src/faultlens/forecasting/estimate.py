@@ -18,6 +18,7 @@ LONG = 200
 MEASURED_SHARE, MEASURED_FLOOR = 0.10, 48 * MIB
 REACH_SHARE = 0.2  # for each doubling beyond the largest run
 MOST_REACH = 0.6
+VISIBLE = 16 * MIB  # peaks of runs do not differ by so much without a reason
 
 
 class Series(NamedTuple):
@@ -38,11 +39,12 @@ class Estimate(NamedTuple):
     measured: bool  # this very batch size was run
 
 
-def estimate(series: Sequence[Series], batch: int, base: int) -> Estimate:
-    """`base` is what the process holds before the first step: no batch takes less."""
+def estimate(series: Sequence[Series], batch: int, base: int, known: int = 0) -> Estimate:
+    """`base` is what the process holds before the first step: no batch takes less. `known`: bytes of one example and
+    of what layers make of it, for runs that do not show how they grow."""
     runs = sorted(series)
     largest = runs[-1]
-    slope = _slope(runs, base)
+    slope = float(known) if hides_growth(runs, base, known) else _slope(runs, base)
     own = next((run for run in runs if run.batch == batch), None)
     near = own or min(runs, key=lambda run: abs(math.log(run.batch / batch)))
     steps = len(near.peaks)
@@ -55,11 +57,18 @@ def estimate(series: Sequence[Series], batch: int, base: int) -> Estimate:
     return Estimate(peak, max(peak - doubt - round(creep), base), peak + doubt + further, slope, own is not None)
 
 
-def largest_batch(series: Sequence[Series], base: int, limit: int, most: int) -> int | None:
+def hides_growth(series: Sequence[Series], base: int, known: int) -> bool:
+    """Where batches are small, or the process has taken as much before, and kept it."""
+    runs = sorted(series)
+    slope, span = _slope(runs, base), runs[-1].batch - (runs[0].batch if len(runs) > 1 else 0)
+    return slope < known and slope * span < VISIBLE
+
+
+def largest_batch(series: Sequence[Series], base: int, limit: int, most: int, known: int = 0) -> int | None:
     """The largest whose upper bound is within the limit; None where not even one example is."""
 
     def fits(batch: int) -> bool:
-        return estimate(series, batch, base).high <= limit
+        return estimate(series, batch, base, known).high <= limit
 
     if not fits(1):
         return None

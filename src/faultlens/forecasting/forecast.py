@@ -8,11 +8,11 @@ from typing import Any
 
 from faultlens.errors import FaultlensError
 from faultlens.forecasted import Forecast, Point
-from faultlens.forecasting import advice, bound, judge
+from faultlens.forecasting import advice, bound, crashed, judge
 from faultlens.forecasting.account import Account, Wishes
 from faultlens.forecasting.estimate import Series, estimate
 from faultlens.forecasting.runs import Ran, Runs
-from faultlens.forecasting.subject import Subject
+from faultlens.forecasting.subject import Subject, with_function
 from faultlens.safe_text import one_line
 from faultlens.sizes import MIB, in_words
 
@@ -22,6 +22,7 @@ PHASE_S = 60.0  # for the steps of one phase …
 RUN_S = 600.0  # … and for all of one run, building and tracing included
 KEPT_FREE = 0.15  # of the memory that is left: the runs leave it alone
 CAUTION = 1.25  # a run is only tried if this much more than is expected of it would be there
+FAULTS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
 LEAST_MEMORY = 256 * MIB
 
 Tell = Callable[[str], None]
@@ -29,10 +30,13 @@ Tell = Callable[[str], None]
 
 def forecast(subject: Subject, wishes: Wishes, tell: Tell) -> Forecast:
     started = time.monotonic()
+    memory = _memory(wishes)
     tell(f"importing TensorFlow with {wishes.python}")
-    with Runs(wishes.python, subject.path) as runs:
+    if wishes.data:
+        subject = with_function(subject, wishes.data)
+    with Runs(wishes.python, subject.path, subject.functions) as runs:
         runs.wait_until_ready()
-        measuring = Measuring(subject, wishes, runs, tell)
+        measuring = Measuring(subject, wishes, memory, runs, tell)
         measuring.train()
         measuring.infer()
         found = judge.forecast(measuring.account())
@@ -40,17 +44,24 @@ def forecast(subject: Subject, wishes: Wishes, tell: Tell) -> Forecast:
     return judge.timed(found, time.monotonic() - started, runs.import_seconds, runs.versions)
 
 
+def _memory(wishes: Wishes) -> int:
+    """That the runs may take."""
+    memory = wishes.memory or round(bound.here().limit * (1 - KEPT_FREE))
+    if memory < LEAST_MEMORY:
+        least = f"at least {in_words(LEAST_MEMORY)} must be free"
+        raise FaultlensError(f"{in_words(memory)} of memory are too little to measure in: {least}.", "Free some first.")
+    return memory
+
+
 class Measuring:
     """Runs of growing size, each only where the ones before say that there is room for it."""
 
-    def __init__(self, subject: Subject, wishes: Wishes, runs: Runs, tell: Tell) -> None:
+    def __init__(self, subject: Subject, wishes: Wishes, memory: int, runs: Runs, tell: Tell) -> None:
         self.subject = subject
         self.wishes = wishes
         self._runs = runs
         self._tell = tell
-        self.memory = wishes.memory or round(bound.here().limit * (1 - KEPT_FREE))
-        if self.memory < LEAST_MEMORY:
-            raise FaultlensError(f"Only {in_words(self.memory)} of memory are left to measure in.", "Free some first.")
+        self.memory = memory
         self.trained: list[Ran] = []
         self.inferred: Ran | None = None
         self.too_much: Ran | None = None
@@ -77,7 +88,7 @@ class Measuring:
 
     def infer(self) -> None:
         batch = self.trained[-1].batch
-        ran = self.run(batch, INFERENCE_STEPS, ["predict", "evaluate"], f"inference with a batch of {batch}")
+        ran = self._needed(batch, INFERENCE_STEPS, ["predict", "evaluate"], f"inference with a batch of {batch}")
         if ran.result:
             self.inferred = ran
             self._note("inference", ran, "predict")
@@ -89,9 +100,28 @@ class Measuring:
         return estimate(self.series, batch, self.base).high * CAUTION <= self.memory
 
     def run(self, batch: int, steps: int, phases: list[str], what: str, **more: Any) -> Ran:
+        return self._ask({**self._request(batch, steps, phases), **more}, what)
+
+    def _needed(self, batch: int, steps: int, phases: list[str], what: str) -> Ran:
+        """A run without which there is no forecast: what it dies of is found out."""
+        request = self._request(batch, steps, phases)
+        ran = self._ask(request, what)
+        if ran.signal not in FAULTS:
+            return ran
+        self._tell(f"running {what} once more, to see what it died of")
+        again = crashed.Again(request, self.memory, RUN_S, self.subject, self.wishes.python)
+        raise crashed.error_of(ran, what, again)
+
+    def _ask(self, request: dict[str, Any], what: str) -> Ran:
         self._tell(f"measuring {what}")
+        ran = self._runs.run(request, self.memory, RUN_S)
+        if ran.refused:
+            raise FaultlensError(ran.words)
+        return ran
+
+    def _request(self, batch: int, steps: int, phases: list[str]) -> dict[str, Any]:
         wishes, spec = self.wishes, self.wishes.spec
-        request = {
+        return {
             **self.subject.request,
             "batch": batch,
             "steps": steps,
@@ -100,22 +130,17 @@ class Measuring:
             "optimizer": wishes.optimizer,
             "spec": {name: list(field) for name, field in spec.fields.items()},
             "pipeline": {} if spec.prefetch is None else {"prefetch": spec.prefetch},
-            "data": wishes.data._asdict() if wishes.data else None,
-            **more,
+            "data": {"file": wishes.data.file, "function": wishes.data.name} if wishes.data else None,
         }
-        ran = self._runs.run(request, self.memory, RUN_S)
-        if ran.refused:
-            raise FaultlensError(ran.words)
-        return ran
 
     def _training(self, batch: int, steps: int, saves: list[str] | None = None) -> Ran:
-        ran = self.run(batch, steps, ["train", *(saves or [])], f"{steps} steps of training with a batch of {batch}")
+        ran = self._needed(batch, steps, ["train", *(saves or [])], f"training with a batch of {batch}")
         if ran.result:
             self.trained = sorted([*self.trained, ran], key=lambda each: each.batch)
         elif ran.killed == "memory":
             self.too_much = ran
         elif not ran.killed:
-            raise FaultlensError(f"Training with a batch of {batch} failed: {one_line(ran.words, 400)}")
+            raise FaultlensError(one_line(ran.words, 600))
         self._note("training", ran, "train")
         return ran
 
@@ -137,7 +162,7 @@ class Measuring:
         if ran.killed == "time":
             raise FaultlensError(
                 f"Building the model and {MANY_STEPS} steps took longer than {RUN_S:g} s.",
-                "Does the file train when it is imported? Guard its main part with __name__.",
+                "Is there much to do when the file is imported? Put that under `if __name__ == '__main__':`.",
             )
         raise FaultlensError(
             f"Not even a batch of {ran.batch} fits into the {in_words(self.memory)} that the runs may take:"

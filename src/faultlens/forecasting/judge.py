@@ -6,12 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from faultlens.forecasted import Bound, Forecast, How, Parts, Peak, SavePeak, Verdict
+from faultlens.forecasted import MOST_BATCH, Bound, Forecast, How, Parts, Peak, SavePeak, Verdict
 from faultlens.forecasting.account import Account
-from faultlens.forecasting.estimate import Estimate, estimate, largest_batch
+from faultlens.forecasting.estimate import Estimate, hides_growth, largest_batch
 from faultlens.sizes import MIB
 
-MOST_BATCH = 1 << 20
 INFERENCE_SHARE, INFERENCE_FLOOR = 0.10, 24 * MIB
 SAVING_SHARE = 0.10
 # As measured on an H200, with Keras on JAX and torch (docs/forecast.md). CUDA's context with the libraries takes 550 to
@@ -42,6 +41,7 @@ def forecast(account: Account) -> Forecast:
         largest_batch=fitting,
         points=tuple(account.points),
         assumptions=tuple(_assumptions(account)),
+        notes=tuple(account.largest.get("notes", ())),
     )
 
 
@@ -53,7 +53,7 @@ def lower_bound(account: Account) -> int:
 
 def _training(account: Account) -> Peak:
     batch, model = account.wishes.batch, account.model
-    found = estimate(account.series, batch, account.base)
+    found = account.estimate(batch)
     weights, gradients, optimizer = model["weights"], model["trainable"], model["optimizer"]
     if account.wishes.bound.gpu:
         return _on_gpu(account, weights, gradients, optimizer, found)
@@ -130,7 +130,7 @@ def _inference(account: Account, phase: str) -> Peak | None:
 
 def _growing(account: Account, most: float) -> float:
     """A forward pass grows with the batch as the training does, or less."""
-    return min(most, estimate(account.series, account.wishes.batch, account.base).per_example * account.wishes.batch)
+    return min(most, account.estimate(account.wishes.batch).per_example * account.wishes.batch)
 
 
 def _saving(account: Account, training: Peak) -> SavePeak | None:
@@ -160,7 +160,7 @@ def _largest(account: Account) -> int | None:
     if wishes.bound.gpu:
         return _largest_on_gpu(account)
     limit = wishes.bound.limit - account.buffers
-    found = largest_batch(account.series, account.base, limit, MOST_BATCH)
+    found = largest_batch(account.series, account.base, limit, MOST_BATCH, account.known)
     if found is not None and account.too_much is not None and account.wishes.bound.limit <= account.too_much.highest:
         found = min(found, account.too_much.batch - 1)
     return found
@@ -197,6 +197,11 @@ def _assumptions(account: Account) -> list[str]:
         told.append("no shuffle buffer and no cache: say them with --data-spec 'shuffle=10000'")
     if model["accumulates"] > 1:
         told.append(f"gradients are accumulated over {model['accumulates']} steps")
+    if hides_growth(account.series, account.base, account.known):
+        told.append(
+            "the runs do not show how memory grows with the batch (batches are small, or as much was in use before):"
+            " larger ones are reckoned from the outputs of the layers"
+        )
     if account.inference is None:
         told.append("evaluation and inference could not be measured")
     if account.wishes.bound.gpu:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.forecasted import Advice, Forecast, Parts, Peak
+from faultlens.forecasted import MOST_BATCH, Advice, Forecast, Parts, Peak
 from faultlens.report import page
 from faultlens.report.page import ALARM, OWN, QUIET, Section, fixed, print_section, words
 from faultlens.report.quantities import count, duration, size
@@ -31,6 +31,7 @@ def render(found: Forecast, console: Console, verbose: bool = False) -> None:
     print_section(console, Section("memory", list(_table(found))))
     print_section(console, Section("", list(_bar(found))))
     print_section(console, Section("largest", [_largest(found)]))
+    print_section(console, Section("note", [words(each) for each in found.notes]))
     print_section(console, Section("change", [line for each in found.advice for line in _advised(each)]))
     if verbose:
         print_section(console, Section("runs", [words(line) for line in _runs(found)]))
@@ -115,6 +116,8 @@ def _sizes(parts: Parts) -> tuple[int, ...]:
 def _largest(found: Forecast) -> Text:
     if found.largest_batch is None:
         return words(f"no batch size fits {size(found.bound.limit)}", ALARM)
+    if found.largest_batch >= MOST_BATCH:
+        return words(f"every batch that was looked at fits {size(found.bound.limit)}, up to {MOST_BATCH:,}")
     told = f"a batch of {found.largest_batch:,} is the largest that fits {size(found.bound.limit)}"
     tried = any(point.batch >= found.largest_batch and point.phase == "training" for point in found.points)
     return words(told if tried else f"{told}, but was not tried: forecast it with --batch {found.largest_batch}")

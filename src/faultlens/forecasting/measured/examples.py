@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from .subject import RefusedError, call
+from . import user_file
+from .refused import RefusedError
 
 PREFETCHED = 2  # batches, where nothing else is said
+TAKE_LABELS = ("train_step", "compute_loss")  # unless a model has its own
 UNKNOWN_BOUND = 2  # integers below it are an index of nearly everything
 
 
@@ -68,7 +70,7 @@ def of_model(model: Any, spec: dict[str, Any]) -> Examples:
 
 def given(file: str, function: str, batch: int) -> Any:
     """The user's own pipeline."""
-    data = call(file, function, batch)
+    data = user_file.call(file, function, batch)
     if not isinstance(data, (tf.data.Dataset, keras.utils.PyDataset)):
         raise RefusedError(f"{function}({batch}) returned {type(data).__name__}, not a tf.data.Dataset or PyDataset.")
     return data
@@ -128,8 +130,15 @@ def _labels(model: Any, told: dict[str, Field]) -> Any:
     named = {name[2:]: field for name, field in told.items() if name.startswith("y.")}
     if named:
         return named
-    if model.loss is None or not getattr(model, "outputs", None):
+    if model.loss is None:
         return None  # its own train_step, or losses that it adds itself
+    if not getattr(model, "outputs", None):
+        if all(getattr(type(model), name) is getattr(keras.Model, name) for name in TAKE_LABELS):
+            raise RefusedError(
+                "The model has a loss, and does not declare its outputs. Say the labels, too: --data-spec"
+                " 'x=float32[224,224,3] y=float32[10]'."
+            )
+        return None
     declared = _graph(model)._outputs_struct
     if isinstance(model.loss, dict) and not isinstance(declared, dict):
         declared = dict(zip(model.output_names, model.outputs, strict=True))

@@ -8,29 +8,30 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from . import described, examples, peaks, subject
+from . import described, examples, peaks, subject, user_file
+from .during import during
 
 
 def carry_out(request: dict[str, Any]) -> dict[str, Any]:
     started, before = time.perf_counter(), peaks.now()
     model = subject.make(request)
     built = peaks.now()
-    data = _Data(model, request)
+    with during("Making examples"):
+        data = _Data(model, request)
     result: dict[str, Any] = {"before": before, "built": built}
     for phase in request["phases"]:
-        if phase == "train":
-            result["train"] = _steps(lambda watch: _fit(model, data, watch, request), request)
-        elif phase == "evaluate":
-            result["evaluate"] = _steps(lambda watch: _evaluate(model, data, watch, request), request)
-        elif phase == "predict":
-            result["predict"] = _steps(lambda watch: _predict(model, data, watch, request), request)
+        if steps := STEPS.get(phase):
+            with during(f"{steps.name} with a batch of {request['batch']}"):
+                result[phase] = _measured(steps.carry_out, model, data, request)
         else:
             result.setdefault("saves", {})[phase] = _save(model, phase)
+    result["notes"] = user_file.notes
     result["example"] = data.example
     result["model"] = described.described(model)
     result["seconds"] = time.perf_counter() - started
@@ -91,10 +92,10 @@ class _Watch(keras.callbacks.Callback):  # type: ignore[misc]
             self.model.stop_predicting = True
 
 
-def _steps(phase: Any, request: dict[str, Any]) -> dict[str, Any]:
+def _measured(carry_out: Any, model: Any, data: _Data, request: dict[str, Any]) -> dict[str, Any]:
     exact = peaks.reset()
     watch = _Watch(request["phase_seconds"])
-    phase(watch)
+    carry_out(model, data, watch, request)
     return {"peaks": watch.peaks, "seconds": watch.seconds, "after": peaks.now(), "exact": exact}
 
 
@@ -112,6 +113,18 @@ def _predict(model: Any, data: _Data, watch: _Watch, request: dict[str, Any]) ->
     if data.labelled:
         batches = batches.map(lambda *parts: (parts[0],)) if isinstance(batches, tf.data.Dataset) else batches
     model.predict(batches, steps=request["steps"], verbose=0, callbacks=[watch])
+
+
+class _Steps(NamedTuple):
+    name: str
+    carry_out: Callable[[Any, _Data, _Watch, dict[str, Any]], None]
+
+
+STEPS = {
+    "train": _Steps("Training", _fit),
+    "evaluate": _Steps("Evaluation", _evaluate),
+    "predict": _Steps("Inference", _predict),
+}
 
 
 def _save(model: Any, form: str) -> dict[str, Any]:

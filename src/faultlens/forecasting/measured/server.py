@@ -1,5 +1,6 @@
 """Imports TensorFlow once, then forks a child for every run that is asked for, and kills it when it takes too much.
 
+Its argument is the functions that will be asked for, as JSON: what can be refused by reading them is, before that.
 Reads one JSON object a line from stdin, and answers with one: {"ready": …} at first, then what came of each run. What
 has taken more memory or time than it may is killed by us, long before the machine is in need; should the kernel
 have to choose, it chooses the child (oom_score_adj)."""
@@ -36,6 +37,10 @@ def serve() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
+    for file, function, given in json.loads(sys.argv[1]):
+        if problem := sibling("names").problem(file, function, given):
+            answer(answers, {"ready": False, "refused": problem})
+            return
     started = time.monotonic()
     try:
         versions = import_libraries()
@@ -104,14 +109,22 @@ def carry_out(request: dict[str, Any], writer: int) -> None:
         os.write(writer, json.dumps(result).encode())  # less than a pipe holds
         status = 0
     except BaseException as error:
-        import traceback
-
-        traceback.print_exc()
-        told = {"error": type(error).__name__, "words": str(error)[:2000], "ours": getattr(error, "ours", False)}
         with contextlib.suppress(OSError):
-            os.write(writer, json.dumps(told).encode())
+            os.write(writer, json.dumps(failure(error)).encode())
     finally:
         os._exit(status)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    where = sibling("during")
+    return {
+        "error": type(error).__name__,
+        "words": str(error)[:2000],
+        "ours": getattr(error, "ours", False),
+        "ended": getattr(error, "ended", False),
+        "during": where.what_failed(error),
+        "line": where.line_of(error),
+    }
 
 
 def watch(pid: int, reader: int, memory: int, deadline: float) -> dict[str, Any]:
