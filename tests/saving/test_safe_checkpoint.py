@@ -178,6 +178,13 @@ def test_plain_keras_reads_what_was_written(tmp_path: Path) -> None:
     assert where(tmp_path / "m.keras") == [(3, 0), (2, 0)]
 
 
+def test_a_missing_folder_is_made_as_model_checkpoint_does(tmp_path: Path) -> None:
+    fit(make_model(), keras.callbacks.ModelCheckpoint(tmp_path / "plain" / "deep" / "model.keras"), epochs=1)
+    fit(make_model(), SafeCheckpoint(tmp_path / "ours" / "deep" / "model.keras"), epochs=1)
+    assert (tmp_path / "plain" / "deep" / "model.keras").is_file()
+    assert (tmp_path / "ours" / "deep" / "model.keras").is_file()
+
+
 def test_best_only(tmp_path: Path) -> None:
     best = SafeCheckpoint(tmp_path / "m.keras", save_best_only=True, keep=None)
     fit(make_model(), Values(np.nan, 3.0, 1.0, np.nan, 2.0, 0.5), best, epochs=6)

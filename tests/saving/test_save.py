@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -434,6 +435,13 @@ def test_an_optimizer_of_other_weights(tmp_path: Path) -> None:
         ("model.keras", {"keep": 0}, "0 generations cannot be kept"),
         ("model.keras", {"format": "pickle"}, "'pickle' is no format"),
         ("gs://bucket/model.keras", {}, "is not on a file system of this machine"),
+        ("missing/model.keras", {}, "there is no folder .*/missing"),
+        ("missing/model.weights.h5", {"background": True}, "there is no folder .*/missing"),
+        ("model.pb", {}, r"Keras has no format for the ending \.pb"),
+        ("model.ckpt", {}, r"Keras has no format for the ending \.ckpt"),
+        ("model.keras.bak", {}, r"Keras has no format for the ending \.bak"),
+        ("model.h5", {"format": "keras"}, "is no name for the format 'keras'"),
+        ("model", {"format": "weights"}, "is no name for the format 'weights'"),
     ],
 )
 def test_what_cannot_be_saved_to(model: Any, tmp_path: Path, name: str, options: Any, problem: str) -> None:
@@ -442,6 +450,38 @@ def test_what_cannot_be_saved_to(model: Any, tmp_path: Path, name: str, options:
     with pytest.raises(faultlens.SaveError, match=problem):
         faultlens.save(model, path, **options)
     assert (tmp_path / "folder" / "thing.keras").is_dir()
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+def test_folders_are_made_where_keras_and_tensorflow_make_them(tmp_path: Path) -> None:
+    model = with_layer(keras.layers.Dense(3))
+    for name, form, theirs in (
+        ("model.keras", None, model.save),
+        ("model.weights.h5", None, model.save_weights),
+        ("model.h5", None, model.save),
+        ("model", None, lambda path: model.export(path, verbose=False)),
+        ("model.v1", "saved_model", lambda path: model.export(path, verbose=False)),
+    ):
+        plain, ours = tmp_path / "plain" / name, tmp_path / "ours" / name
+        with contextlib.suppress(FileNotFoundError):
+            theirs(str(plain))
+        with contextlib.suppress(faultlens.SaveError):
+            faultlens.save(model, ours, format=form)
+        assert plain.exists() == ours.exists(), name
+        for folder in (plain.parent, ours.parent):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_saved_model_keeps_the_name_that_it_has(tmp_path: Path) -> None:
+    model = with_layer(keras.layers.Dense(3))
+    faultlens.save(model, tmp_path / "model.v1", format="saved_model")
+    assert faultlens.save(model, tmp_path / "model.v1").number == 2
+
+
+@pytest.mark.parametrize("subject", [None, 5, "model.keras", {"step": 5}])
+def test_what_nobody_can_save(tmp_path: Path, subject: Any) -> None:
+    with pytest.raises(faultlens.SaveError, match="TensorFlow cannot save this"):
+        faultlens.save(subject, tmp_path / "ckpt")
 
 
 def test_what_is_no_model_becomes_no_archive(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,17 @@ def ours(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def theirs(made: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made / "theirs", tmp_path / "saves", copy_function=shutil.copy2)
+
+
+def test_values_that_this_python_cannot_read_are_told(theirs: Path) -> None:
+    venv.create(theirs / "bare", with_pip=False, symlinks=True)  # without h5py and NumPy
+    python = ("--python", theirs / "bare" / "bin" / "python")
+    status, _, said = verify("broken.keras", *python, folder=theirs)
+    assert status == 0
+    assert "its values were not read: No module named 'h5py'" in " ".join(said.split())
+    status, found, said = verify("model.weights.h5", *python, folder=theirs)  # no checksums: then nothing is known
+    assert (status, found["saves"][0]["generations"][0]["whole"]) == (2, None)
+    assert "It could not be judged." in said
 
 
 def overwrite(path: Path, at: int, data: bytes) -> None:

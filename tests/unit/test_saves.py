@@ -16,7 +16,7 @@ import recorded
 from faultlens.capture import saves
 from faultlens.capture.saves import state_of, with_saves
 from faultlens.cli import main
-from faultlens.cli.run import worth_telling
+from faultlens.cli.telling import worth_telling
 from faultlens.crash import Crash, Limit, Outcome, Output, Program, Progress, ProgressMark, SaveState, Saving
 from faultlens.report import html, markdown
 from faultlens.report.saves import saves_now, saving_in_words

@@ -52,7 +52,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.report.verified import render
     from faultlens.verification.verify import Wishes, verify
 
-    wishes = Wishes(_python(arguments.python), arguments.load, arguments.time_limit)
+    wishes = Wishes(_python(arguments), arguments.load, arguments.time_limit)
     with output.Status() as status:
         found = verify(arguments.paths, wishes, status.tell)
     output.present(found, arguments, render)
@@ -62,13 +62,13 @@ def handle(arguments: argparse.Namespace) -> int:
     return DAMAGED if found.damaged else CANNOT if found.untold else WHOLE
 
 
-def _python(wanted: str | None) -> str:
+def _python(arguments: argparse.Namespace) -> str:
     """Without one that runs, all is looked at that can be without."""
     from faultlens.doctor.interpreter import find_interpreter
 
     try:
-        return find_interpreter(wanted, dict(os.environ)).executable
+        return find_interpreter(output.python_for(arguments), dict(os.environ)).executable
     except FaultlensError:
-        if wanted is not None:
+        if arguments.python is not None:
             raise
         return sys.executable

@@ -12,7 +12,14 @@ from faultlens.safe_text import one_line
 
 _SAVES_SHOWN = 8
 _ABSURD_S = 1e9  # a damaged report may say so
-_ENDED = {"crash": "died", "killed": "was killed", "ended": "was ended", "hang": "hung", "exception": "failed"}
+_ENDED = {
+    "crash": "died",
+    "killed": "was killed",
+    "ended": "was ended",
+    "hang": "hung",
+    "timeout": "was stopped",
+    "exception": "failed",
+}
 
 
 def saving_in_words(crash: Crash) -> list[str]:

@@ -35,8 +35,9 @@ def save(
 ) -> Generation | PendingSave:
     """Save a model, a `tf.train.Checkpoint`, a `tf.Module` or a dict of variables, so that nothing can be lost by it.
 
-    The format follows from the path (`.keras`, `.weights.h5`, `.h5`; else a SavedModel for Keras models, a checkpoint
-    for others) or from `format`. The file is written under a temporary name, synced, read back and compared with what
+    The format follows from the path (`.keras`, `.weights.h5`, `.h5`; without an ending a SavedModel for Keras models, a
+    checkpoint for others) or from `format`. Folders are made where Keras and TensorFlow make them: for SavedModels,
+    checkpoints and `.h5`. The file is written under a temporary name, synced, read back and compared with what
     is in memory, and only then renamed; `keep` generations are kept, the new one among them. Raises SaveError, with the
     cause, if it cannot be done; what was saved before is then untouched.
 

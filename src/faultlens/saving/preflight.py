@@ -17,6 +17,12 @@ from faultlens.saving.formats.base import Format
 from faultlens.sizes import in_words
 
 
+def check_folder(path: Path, form: Format) -> None:
+    """Keras makes no folder for these formats; a misspelt path must not pass for a new one."""
+    if form.name in ("keras", "weights") and not path.parent.exists():
+        raise SaveError(f"{path} was not saved: there is no folder {path.parent}.", "Make it, or save elsewhere.")
+
+
 def check_room(path: Path, form: Format, of_memory: bool = True) -> None:
     """Raises SaveError before a byte is written."""
     _check_name(path, form)
@@ -81,7 +87,10 @@ def memory_left() -> int | None:
 
 def own_target(path: str | os.PathLike[str]) -> Path:
     """The file that a name stands for: a link keeps pointing where it pointed."""
-    text = os.fspath(path)
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = path  # type: ignore[assignment]
     if not isinstance(text, str) or not text or (text.endswith("/") and not Path(text).name):
         raise SaveError(f"{text!r} is no name to save to.", "Give a path such as model.keras.")
     if "://" in text:

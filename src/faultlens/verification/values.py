@@ -39,7 +39,7 @@ def with_values(
     answer = ask(python, request, limits)
     if answer.told is None:
         return _not_read(verified, answer, limits)
-    verified = _told(verified, answer.told)
+    verified = _told(verified, answer.told, python)
     if answer.told.raised or written is None or not answer.told.places:
         return verified
     return _compared(verified, written, answer.told.places, limits, ours=manifest is not None)
@@ -51,21 +51,26 @@ def _not_read(verified: VerifiedGeneration, answer: Answer, limits: Limits) -> V
     if answer.crashed:
         return damaged(verified, f"reading it kills Python: {answer.died}")
     if answer.died:
-        return noted(verified, f"its values were not read: {answer.died}")
-    if verified.compared == "structure":
-        return replace(verified, whole=None, unknown=f"reading its values took longer than {limits.seconds:g} s")
-    return noted(verified, f"its values were not all read in {limits.seconds:g} s (--time-limit)")
+        return _unread(verified, f"its values were not read: {answer.died}")
+    return _unread(verified, f"its values were not all read in {limits.seconds:g} s (--time-limit)")
 
 
-def _told(verified: VerifiedGeneration, told: Told) -> VerifiedGeneration:
+def _unread(verified: VerifiedGeneration, why: str) -> VerifiedGeneration:
+    """What was compared with checksums is whole all the same; of the rest nothing can be said."""
+    if verified.whole and verified.compared == "structure":
+        return replace(verified, whole=None, unknown=one_line(why))
+    return noted(verified, why)
+
+
+def _told(verified: VerifiedGeneration, told: Told, python: str) -> VerifiedGeneration:
     if told.raised:
         message = one_line(told.message, 200)
         if told.raised in ("ModuleNotFoundError", "ImportError"):
-            return replace(verified, details=(*verified.details, f"its values were not read: {message}"))
+            return _unread(verified, f"its values were not read: {message} in {python} (--python names another)")
         if told.raised == "MemoryError":
-            return noted(verified, "its values were not read: that takes more memory than it should")
+            return _unread(verified, "its values were not read: that takes more memory than it should")
         if told.errno is not None and told.errno != errno.EIO:
-            return noted(verified, f"its values were not read: {message}")
+            return _unread(verified, f"its values were not read: {message}")
         return damaged(verified, f"its values cannot be read: {one_line(told.raised, 60)}: {message}")
     for problem in told.damages:
         verified = damaged(verified, problem)
