@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -205,10 +206,27 @@ class TestTensorFlow:
     pytestmark = with_tensorflow
 
     def test_this_environment_is_healthy(self) -> None:
-        checks = ("tensorflow", "numpy-abi", "protobuf", "installation", "advisories")
+        checks = ("tensorflow", "requirements", "numpy-abi", "protobuf", "installation", "advisories")
         found = doctor(sys.executable, *checks)
         assert findings(found) == []
         assert {each["check"]: each["mark"] for each in found["examinations"]} == dict.fromkeys(checks, "ok")
+
+    def test_a_package_lacks_what_it_needs(self, environment: Path) -> None:
+        """The reason is two steps away from TensorFlow, and no native code is involved."""
+        leave_out(environment, "urllib3")
+        (finding,) = findings(doctor(environment, "tensorflow", "requirements", "--deep"))
+        assert (finding["severity"], finding["title"]) == (
+            "error",
+            "urllib3 is not installed, and requests needs it: `import tensorflow` fails",
+        )
+        facts = {each["fact"] for each in finding["evidence"]}
+        assert "ModuleNotFoundError: No module named 'urllib3'" in facts
+        assert any(re.fullmatch(r"__init__.py imports it in line \d+", fact) for fact in facts)
+
+    def test_an_import_that_fails_for_a_reason_nobody_foresaw(self, environment: Path) -> None:
+        (site_of(environment) / "wrapt.py").write_text("raise RuntimeError('not today')\n")
+        (finding,) = findings(doctor(environment, "requirements", "--deep"))
+        assert finding["title"] == "`import tensorflow` fails: RuntimeError: not today"
 
     def test_an_old_protobuf_in_front(self, tmp_path: Path) -> None:
         overlay = tmp_path / "overlay"

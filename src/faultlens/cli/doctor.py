@@ -50,7 +50,9 @@ def register(verbs: Any) -> None:
     parser.add_argument(
         "--save-to", metavar="FOLDER", action="append", default=[], help="a folder the program saves to"
     )
-    parser.add_argument("--deep", action="store_true", help="read whole libraries and files; takes seconds")
+    parser.add_argument(
+        "--deep", action="store_true", help="read whole libraries and files, and try the import; takes seconds"
+    )
     repair = parser.add_mutually_exclusive_group()
     repair.add_argument("--fix", action="store_true", help="repair what can be repaired; asks before each step")
     repair.add_argument("--dry-run", action="store_true", help="show what --fix would do")
@@ -95,7 +97,7 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
     from faultlens.doctor.patient import Wishes
 
     return Wishes(
-        python=arguments.python,
+        python=output.python_for(arguments),
         cpu=arguments.cpu,
         ops=_paths(arguments.op, "Name the library that tf.load_op_library would load."),
         models=_paths(arguments.model, "Name a SavedModel folder, a .keras or .h5 file, or a checkpoint.", prefix=True),

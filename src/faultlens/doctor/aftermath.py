@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from faultlens.crash import Crash
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
@@ -46,6 +48,9 @@ def patient_of(crash: Crash) -> Patient | None:
         interpreter = find_interpreter(python, variables, QUICKLY)
     except FaultlensError:
         return None
+    known = crash.program.python
+    if known is not None and known.path:  # a program may look elsewhere than its Python does by itself
+        interpreter = replace(interpreter, path=known.path)
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
     facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
     wishes = Wishes(ops=tuple(_refused(crash)), models=tuple(_models(crash)))

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from faultlens.doctor.distributions import Distribution
 from faultlens.environment import elf
 from faultlens.environment.binary import Binary
+from faultlens.environment.distributions import Distribution
 
 State = Literal["whole", "missing", "forbidden", "damaged", "stripped", "other"]
 CHUNK = 1 << 20

@@ -6,14 +6,14 @@ import ast
 import errno
 import re
 import shlex
-import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from faultlens.crash import Record
-from faultlens.environment.procfs import read_fields, read_text
+from faultlens.environment.procfs import read_fields
+from faultlens.environment.search_path import with_links
+from faultlens.environment.which_python import which_python
 from faultlens.errors import FaultlensError
 from faultlens.safe_text import one_line
 
@@ -63,8 +63,8 @@ class Interpreter(Record, frozen=True):
 
 
 def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: float = SECONDS) -> Interpreter:
-    """`python` is a path, a name, or a virtual environment; by default the active environment's, as for `run`."""
-    executable = _executable(python, variables)
+    """`python` is a path, a name, or a virtual environment; by default the one that `run` would take."""
+    executable = which_python(python, variables).executable
     try:
         done = subprocess.run(
             [executable, "-B", "-S", "-c", _QUESTION],  # -B: nothing is written into the environment
@@ -86,51 +86,12 @@ def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: 
             version=tuple(map(int, version)),
             prefix=str(prefix),
             base_prefix=str(base),
-            path=_with_links([str(entry) for entry in path], [str(entry) for entry in packages]),
+            path=with_links(map(str, path), map(str, packages)),
         )
     except (IndexError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         ending = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
         said = one_line(done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2], 200)
         return _from_folders(executable, f"it ended with {ending}" + (f": {said}" if said else ""))
-
-
-def _with_links(path: list[str], packages: list[str]) -> tuple[str, ...]:
-    """The folders of packages, and those that their .pth files name. Lines of code in these are left out."""
-    found = dict.fromkeys(path)
-    for folder in packages:
-        found[folder] = None
-        for file in sorted(Path(folder).glob("[!.]*.pth")):
-            lines = [line.rstrip() for line in (read_text(file) or "").lstrip("\ufeff").splitlines()]
-            named = [line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
-            found |= dict.fromkeys(str(Path(folder, line)) for line in named if "\0" not in line)
-    return tuple(entry for entry in found if entry in path or Path(entry).exists())
-
-
-def _executable(python: str | None, variables: Mapping[str, str]) -> str:
-    if python is None:
-        return _default(variables)
-    path = Path(python).expanduser()
-    if path.is_dir():
-        inside = path / "bin" / "python"
-        if not inside.exists():
-            raise FaultlensError(f"{python} has no bin/python.", "Name a Python or a virtual environment.")
-        return str(inside.absolute())
-    found = shutil.which(str(path), path=variables.get("PATH"))
-    if found is None:
-        raise FaultlensError(f"There is no program {python}.", "Name a Python or a virtual environment.")
-    return str(Path(found).absolute())
-
-
-def _default(variables: Mapping[str, str]) -> str:
-    """The active environment's; else our own where TensorFlow is installed beside us; else the first on PATH."""
-    active = variables.get("VIRTUAL_ENV") or variables.get("CONDA_PREFIX")
-    if active and (python := Path(active) / "bin" / "python").exists():
-        return str(python)
-    beside_us = sorted(Path(sys.prefix).glob("lib*/python3.*/site-packages/tensorflow"))
-    search = variables.get("PATH")
-    return (sys.executable if beside_us else None) or (
-        shutil.which("python", path=search) or shutil.which("python3", path=search) or sys.executable
-    )
 
 
 def _from_folders(executable: str, problem: str, *, was_asked: bool = True) -> Interpreter:

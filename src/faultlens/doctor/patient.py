@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from faultlens.crash import CgroupState, Limit, MachineState
-from faultlens.doctor.distributions import Distribution, installed
 from faultlens.doctor.interpreter import Interpreter, find_interpreter
 from faultlens.doctor.loading import MISLEADING, Loading, imagine
 from faultlens.environment.allowance import Allowance, own_allowance
 from faultlens.environment.binary import Binary, Dynamic
 from faultlens.environment.cgroup import cgroup_of
+from faultlens.environment.distributions import Distribution, installed
 from faultlens.environment.elf import ElfError
 from faultlens.environment.gpus import Gpus, look
 from faultlens.environment.machine import machine_state

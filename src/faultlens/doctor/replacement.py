@@ -11,9 +11,9 @@ from packaging.requirements import Requirement
 
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import fix
-from faultlens.doctor.distributions import Distribution, installed
 from faultlens.doctor.patient import ASIDE, Patient
 from faultlens.doctor.requirements import admits
+from faultlens.environment.distributions import Distribution, installed
 from faultlens.finding import Repair
 
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")

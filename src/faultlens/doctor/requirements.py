@@ -9,9 +9,9 @@ from packaging.markers import UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from faultlens.doctor.distributions import Distribution, normal
 from faultlens.doctor.interpreter import Interpreter
 from faultlens.doctor.patient import TENSORFLOW_WHEELS, Patient
+from faultlens.environment.distributions import Distribution, normal
 
 
 def demands(distribution: Distribution, interpreter: Interpreter, extra: str = "") -> Iterator[Requirement]:

@@ -3,68 +3,63 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from faultlens.crash import Mapping, Package, PythonInfo
-from faultlens.environment.procfs import read_fields
+from faultlens.crash import Mapping as Mapped
+from faultlens.crash import Package, PythonInfo
+from faultlens.environment.distributions import installed
+from faultlens.environment.search_path import search_path
 from faultlens.loader_variables import is_ours
 
 LIBPYTHON = re.compile(r"/(?:libpython|python)(3\.\d+)[a-z]?(?:\.so[\d.]*)?$")
 PACKAGE_FOLDER = re.compile(r"^(.*/lib(?:64)?/python3(?:\.\d+)?t?/(?:site|dist)-packages)/")
-LIBRARY_OF = re.compile(r"/lib(?:64)?/python(3\.\d+)t?/(?:(?:site|dist)-packages|lib-dynload)/")
-_METADATA = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(?:-py3[.\d]*)?\.(?:dist|egg)-info")
+LIBRARY_OF = re.compile(r"/lib(?:64)?/python(3\.\d+)t?/(?:(?:site|dist)-packages|lib-dynload)(?:/|$)")
 
 
-def find_python(mappings: Iterable[Mapping], executable: str | None, prefix: str | None = None) -> PythonInfo | None:
+def find_python(
+    mappings: Iterable[Mapped],
+    executable: str | None,
+    prefix: str | None = None,
+    *,
+    path: Sequence[str] = (),
+    directory: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> PythonInfo | None:
     """Judged by the files that are mapped, so that it works for a core and when Python cannot run.
 
-    `prefix` is the virtual environment, where one is known (VIRTUAL_ENV or the command)."""
+    `prefix` is the virtual environment, where one is known. `path` is the `sys.path` that the process had, whose
+    relative entries start in `directory`; where it is not known, it is reckoned from the folders and `variables`."""
     named = {mapping.path for mapping in mappings if mapping.path and mapping.path.startswith("/")}
-    paths = sorted(path for path in named if not is_ours(path))
-    version = _first(LIBPYTHON, paths) or _first(LIBRARY_OF, paths)
+    files = sorted(file for file in named if not is_ours(file))
+    version = _first(LIBPYTHON, files) or _first(LIBRARY_OF, (*files, *path))
     if version is None:
         return None
-    mapped = sorted({match[1] for path in paths if (match := PACKAGE_FOLDER.match(path))})
-    prefix = prefix or _virtual_environment(mapped)
-    root = prefix or (str(Path(executable).parent.parent) if executable else None)
-    searched = package_folders(Path(root), version) if root else []
-    # What is mapped from elsewhere was found first: PYTHONPATH and the user's own folder go before the others.
-    folders = [folder for folder in mapped if folder not in searched] + searched
+    mapped = sorted({match[1] for file in files if (match := PACKAGE_FOLDER.match(file))})
+    path = [str(Path(directory or "/", entry)) for entry in path]
+    folders: Sequence[str] = path
+    if not path:
+        prefix = prefix or _virtual_environment(mapped)
+        root = prefix or (str(Path(executable).parent.parent) if executable else None)
+        searched = search_path(Path(root), version, variables or {}) if root else ()
+        # What is mapped from elsewhere was found by the program, which may change its path as it likes.
+        folders = (*(folder for folder in mapped if folder not in searched), *searched)
     return PythonInfo(
         version=version,
         executable=executable,
         prefix=prefix,
-        packages=tuple(sorted(_packages(folders), key=lambda package: package.name.lower())),
+        path=tuple(path),
+        packages=tuple(
+            Package(name=each.name, version=each.version)
+            for each in sorted(installed(folders), key=lambda each: each.key)
+        ),
     )
-
-
-def package_folders(root: Path, version: str) -> list[str]:
-    """Where a Python looks for packages by itself, first match first."""
-    settings = read_fields(root / "pyvenv.cfg", "=")
-    own = [f"{root}/{library}/python{version}/site-packages" for library in ("lib", "lib64")]
-    if "home" in settings:
-        shared = settings.get("include-system-site-packages", "").lower() == "true"
-        return own + (package_folders(Path(settings["home"]).parent, version) if shared else [])
-    if str(root) == "/usr":  # Debian's Python, which leaves site-packages to Pythons that are built by hand
-        own = [f"/usr/local/lib/python{version}/dist-packages", "/usr/lib/python3/dist-packages", *own]
-    return own
 
 
 def _virtual_environment(folders: Iterable[str]) -> str | None:
     """The one whose packages are mapped: the command need not tell it."""
     roots = sorted(Path(folder).parents[2] for folder in folders)
     return next((str(root) for root in roots if (root / "pyvenv.cfg").is_file()), None)
-
-
-def _packages(folders: Iterable[str]) -> set[Package]:
-    """From the names of the *.dist-info folders, without importing or parsing anything."""
-    found: dict[str, Package] = {}
-    for folder in folders:
-        for entry in sorted(Path(folder).glob("*-info")):
-            if match := _METADATA.fullmatch(entry.name):
-                found.setdefault(match["name"].lower(), Package(name=match["name"], version=match["version"]))
-    return set(found.values())
 
 
 def _first(pattern: re.Pattern[str], paths: Iterable[str]) -> str | None:

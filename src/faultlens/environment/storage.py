@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from faultlens.crash import Record
 from faultlens.environment.procfs import read_text
 
@@ -51,6 +53,11 @@ def look_at(path: Path | str) -> Folder:
 def nearest(path: Path) -> Path:
     """The folder itself, or the first above it that is there."""
     return next((level for level in (path, *path.parents) if level.is_dir()), path)
+
+
+def would_be(path: Path) -> Folder:
+    """A folder that may not be there yet: then what it would have where it is made."""
+    return replace(look_at(nearest(path)), path=str(path), exists=path.is_dir())
 
 
 def _file_system(path: Path) -> str | None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from faultlens.diagnosis import Evidence
-from faultlens.finding import Checkup, Examination, Finding
+from faultlens.finding import NOT_GIVEN, Checkup, Examination, Finding
 from faultlens.report.page import (
     ALARM,
     GAP,
@@ -110,7 +110,10 @@ def _closing(checkup: Checkup, verbose: bool) -> Sequence[str]:
     findings = checkup.findings
     errors = sum(finding.severity == "error" for finding in findings)
     warnings = len(findings) - errors
-    if not findings:
+    skipped = sum(each.mark == "skipped" and not each.summary.startswith(NOT_GIVEN) for each in checkup.examinations)
+    if not findings and skipped:
+        lines = [f"Nothing found that will crash in what was checked; {count(skipped, 'check')} could not be made (·)."]
+    elif not findings:
         lines = ["Nothing found that will crash."]
     else:
         lines = [f"{count(errors, 'error')}, {count(warnings, 'warning')}."]
@@ -119,6 +122,6 @@ def _closing(checkup: Checkup, verbose: bool) -> Sequence[str]:
     if checkup.tensorflow is None:
         lines.append("TensorFlow is not installed here; `--python` names another environment.")
     if not verbose:
-        deep = "" if checkup.deep else "; `--deep` reads whole libraries"
+        deep = "" if checkup.deep else "; `--deep` reads whole libraries and tries the import"
         lines.append(f"`-v` tells what each check saw{deep}.")
     return lines

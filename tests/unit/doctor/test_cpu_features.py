@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from faultlens.doctor.checks.cpu.cpu import Cpu, CpuFeatures, Library, Package
-from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.interpreter import Interpreter
 from faultlens.doctor.numpy_baseline import flags_of, numpy_baseline
 from faultlens.doctor.patient import Patient, Wishes
 from faultlens.doctor.startup_code import Need, certain_needs, startup_needs
 from faultlens.environment.binary import Binary
+from faultlens.environment.distributions import Distribution
 from faultlens.environment.elf import ElfError
 from faultlens.errors import FaultlensError
 from faultlens.knowledge.cpu_features import FLAGS, lacking, spoken

@@ -289,3 +289,18 @@ def test_a_reader_that_went_away_is_no_finding() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode in (0, 2)  # 0: all of it fitted into the pipe
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("summary", "words"),
+    [
+        ("none given (--op)", "Nothing found that will crash."),
+        ("this check failed", "Nothing found that will crash in what was checked; 1 check could not be made (·)."),
+    ],
+)
+def test_what_was_not_checked_is_not_called_well(summary: str, words: str) -> None:
+    done = Examination(check="python", mark="ok", summary="it starts")
+    skipped = Examination(check="custom-op", mark="skipped", summary=summary)
+    stream = io.StringIO()
+    render(Checkup(python="python", examinations=(done, skipped)), console=output.console(stream))
+    assert words in stream.getvalue().splitlines()

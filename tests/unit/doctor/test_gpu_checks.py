@@ -15,10 +15,10 @@ from faultlens.doctor.checks.gpu.cuda import Cuda, Surroundings
 from faultlens.doctor.checks.gpu.gpus import GpusCheck
 from faultlens.doctor.checks.gpu.variables import GpuVariables, what_cuda_sees
 from faultlens.doctor.cuda_libraries import CudaLibraries, names_for
-from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.patient import TensorFlow
 from faultlens.doctor.tensorflow_build import Build, build_info, read_build
 from faultlens.doctor.xla_flags import FlagFault
+from faultlens.environment.distributions import Distribution
 from faultlens.environment.gpus import AMD, NVIDIA, DeviceFile, Gpus, PciGpu, look, xids
 from faultlens.environment.nvidia_smi import Survey, ask, parse, survey
 from faultlens.finding import Examination

@@ -18,7 +18,7 @@ from faultlens.environment import cgroup
 from faultlens.environment.allowance import Allowance
 from faultlens.environment.cgroup import Cgroup, Room
 from faultlens.environment.crash_settings import CrashSettings
-from faultlens.environment.storage import Folder, look_at, nearest
+from faultlens.environment.storage import Folder, look_at, nearest, would_be
 from faultlens.finding import Examination
 from faultlens.knowledge.needs import threads
 
@@ -298,6 +298,17 @@ def test_save_folders_must_be_writable() -> None:
     assert only(found) == ("error", "the save folder /models is on a read-only file system")
     full = Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(TMP, path="/models", free=MIB)])
     assert only(full)[0] == "error"
+
+
+def test_a_save_folder_that_is_not_there(tmp_path: Path) -> None:
+    """`.keras` files are not saved to it; the doctor ticked it off because there was room above it."""
+    missing = tmp_path / "runs" / "today"
+    severity, title = only(Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(would_be(missing), free=GIB)]))
+    assert (severity, title.partition(":")[0]) == ("warning", f"the save folder {missing} is not there")
+    nowhere = Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(would_be(missing), writable=False)])
+    assert only(nowhere) == ("error", f"the save folder {missing} is not there, and cannot be made")
+    missing.mkdir(parents=True)
+    assert Storage().judge(DOCKER_SHM, ROOMY, [TMP], [altered(would_be(missing), free=GIB)]).mark == "ok"
 
 
 @pytest.mark.parametrize(("soft", "mark"), [(50_000, "warning"), (12_000_000, "ok"), (None, "ok")])

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import Distribution, normal
 from faultlens.doctor.numpy_baseline import numpy_baseline
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.startup_code import Need, startup_needs, unasked_needs
 from faultlens.environment.binary import Binary
+from faultlens.environment.distributions import Distribution, normal
 from faultlens.environment.elf import ElfError
 from faultlens.environment.machine import own_emulator
 from faultlens.finding import Examination, Finding, Repair

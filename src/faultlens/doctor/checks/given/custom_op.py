@@ -28,7 +28,7 @@ from faultlens.doctor.replacement import replacement
 from faultlens.environment.elf import ElfError
 from faultlens.environment.loader import Fault
 from faultlens.errors import FaultlensError
-from faultlens.finding import Examination, Finding
+from faultlens.finding import NOT_GIVEN, Examination, Finding
 from faultlens.safe_text import one_line
 
 # The release of Abseil in the names of each TensorFlow, read from its wheels.
@@ -76,7 +76,7 @@ class CustomOp(Check):
 
     def _examine(self, patient: Patient, installed: Mapping[str, Sequence[Path]]) -> Examination:
         if not patient.wishes.ops and not installed:
-            return self.skipped("none given (--op)")
+            return self.skipped(f"{NOT_GIVEN} (--op)")
         if patient.tensorflow is None:
             return self.skipped("there is no TensorFlow in this environment to compare with")
         try:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.patient import Patient
+from faultlens.environment.distributions import Distribution
 from faultlens.environment.procfs import read_text
 from faultlens.errors import FaultlensError
-from faultlens.finding import Examination, Finding
+from faultlens.finding import NOT_GIVEN, Examination, Finding
 from faultlens.safe_text import one_line
 from faultlens.saved.reader import read
 from faultlens.saved.record import Kind, Saved
@@ -56,7 +56,7 @@ class Model(Check):
 
     def examine(self, patient: Patient) -> Examination:
         if not patient.wishes.models:
-            return self.skipped("none given (--model)")
+            return self.skipped(f"{NOT_GIVEN} (--model)")
         findings: list[Finding] = []
         undamaged: list[Saved] = []
         unread: list[str] = []

@@ -9,7 +9,7 @@ from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_rlimit
-from faultlens.environment.storage import Folder, look_at, nearest
+from faultlens.environment.storage import Folder, look_at, would_be
 from faultlens.finding import Examination, Finding, Repair
 from faultlens.knowledge.needs import SAVED, SAVED_FILES, SHARED_BY_ONE_WORKER, SHARED_BY_TWO_WORKERS
 from faultlens.sizes import GIB, KIB, in_words
@@ -29,7 +29,8 @@ class Storage(Check):
     dies by SIGBUS and HDF5 by SIGSEGV at exit. TensorFlow does not use `/dev/shm`; programs that share arrays between
     processes do, and die by SIGBUS when it is full: a torch DataLoader with batches of 32 pictures (224 x 224, float32)
     died in 48 MiB with one worker and lived in 56; with two it died in 80 and lived in 96. Containers have 64 MiB
-    unless told otherwise. Quotas cannot be seen.
+    unless told otherwise. Quotas cannot be seen. Into a folder that is not there, checkpoints and SavedModels are saved
+    all the same, `.keras` and `.h5` files are not.
 
     `ulimit -f` (RLIMIT_FSIZE) cuts every file, in any folder: Python ignores the signal (SIGXFSZ), so saving raises.
     Measured with 8 MB: OSError "File too large" (.keras, NumPy), RuntimeError (HDF5), OutOfRangeError (checkpoints,
@@ -46,7 +47,7 @@ class Storage(Check):
             shared=look_at(SHM),
             working=look_at(patient.directory),
             temporary=[look_at(path) for path in _temporary(patient.variables)],
-            saving=[look_at(nearest(patient.directory / path)) for path in patient.wishes.folders],
+            saving=[would_be(patient.directory / path) for path in patient.wishes.folders],
             may_mount=patient.allowance.may_mount,
             file_size=patient.limits.get("RLIMIT_FSIZE"),
         )
@@ -80,6 +81,7 @@ class Storage(Check):
         for folder in folders:
             if folder.read_only or not folder.writable:
                 why = "is on a read-only file system" if folder.read_only else "may not be written to"
+                why = why if folder.exists else "is not there, and cannot be made"
                 writable = fix(
                     "save somewhere else, or make it writable", f"ls -ld {shlex.quote(folder.path)}", safe=False
                 )
@@ -87,6 +89,15 @@ class Storage(Check):
             elif not folder.has_room(SAVED, SAVED_FILES):
                 title = f"the save folder {folder.path} {_has(folder)}: a small model takes {in_words(SAVED)}"
                 yield self.error(title, _left(folder), _make_room(folder), causes=("disk-full",))
+            elif not folder.exists:
+                make = ("mkdir", "-p", folder.path)
+                yield self.warning(
+                    f"the save folder {folder.path} is not there: .keras and .h5 files cannot be saved to it",
+                    [("FileNotFoundError, unless the program makes the folder first", "measured"), *_left(folder)],
+                    [fix("make it", shlex.join(make))],
+                    causes=(),
+                    repair=Repair(commands=(make,), undo=(("rmdir", folder.path),)),
+                )
 
     def _temporary(self, folders: Sequence[Folder], usable: Folder | None) -> Iterator[Finding]:
         if usable is not None:

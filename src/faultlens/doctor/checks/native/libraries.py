@@ -8,9 +8,9 @@ from pathlib import Path
 
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.loading import OPTIONAL, Loading, LoadingError, Refusal, describe, needs, newest
 from faultlens.doctor.patient import Patient
+from faultlens.environment.distributions import Distribution
 from faultlens.environment.loader import Fault, Process
 from faultlens.finding import Examination, Finding
 

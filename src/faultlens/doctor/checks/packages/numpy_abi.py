@@ -9,7 +9,6 @@ from packaging.version import Version
 
 from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import Distribution, in_folder
 from faultlens.doctor.extension_modules import loads
 from faultlens.doctor.imports import hidden_folders, would_import
 from faultlens.doctor.installed_files import native_files
@@ -17,6 +16,7 @@ from faultlens.doctor.numpy_abi import NumpyUse, misfit, numpy_uses
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.replacement import PACKAGE_FOLDERS, Replacement, replacement
 from faultlens.doctor.requirements import admits, demand, needed_by
+from faultlens.environment.distributions import Distribution, in_folder
 from faultlens.finding import Examination, Finding
 
 

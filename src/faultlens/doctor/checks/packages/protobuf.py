@@ -7,11 +7,11 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import Distribution
 from faultlens.doctor.generated_code import Generated, Runtime, misfit, read_generated, read_runtime, wanted
 from faultlens.doctor.patient import Patient
 from faultlens.doctor.replacement import Replacement, replacement
 from faultlens.doctor.requirements import demand
+from faultlens.environment.distributions import Distribution
 from faultlens.finding import Examination, Finding
 
 IMPLEMENTATION = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"

@@ -8,13 +8,13 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.distributions import normal
 from faultlens.doctor.imports import Module, would_import
 from faultlens.doctor.keras_settings import VARIABLE, chosen_backend
 from faultlens.doctor.patient import Patient, TensorFlow
 from faultlens.doctor.replacement import replacement, set_aside, without
 from faultlens.doctor.requirements import admits, demand, demands, provider
 from faultlens.doctor.source_names import lacking
+from faultlens.environment.distributions import normal
 from faultlens.finding import Examination, Finding
 from faultlens.safe_text import one_line
 

@@ -1,0 +1,101 @@
+"""What every verb says of options that it cannot take, and of files that it wrote."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import recorded
+from faultlens import cli
+from faultlens.cli import main
+from faultlens.store import folder
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from parsers(below)
+
+
+def typed() -> Iterator[tuple[str, argparse.Action]]:
+    for parser in parsers(cli._parser()):
+        for action in parser._actions:
+            if action.type not in (None, Path):
+                yield f"{parser.prog} {action.option_strings[0]}", action
+
+
+@pytest.mark.parametrize("value", ["abc", "", "-1.5e", "nan", "½", "1" * 5000])
+@pytest.mark.parametrize("action", [pytest.param(action, id=name) for name, action in typed()])
+def test_what_an_option_must_be_is_said_in_plain_words(action: argparse.Action, value: str) -> None:
+    """argparse makes "invalid positive_seconds value" of a ValueError."""
+    assert callable(action.type)
+    try:
+        action.type(value)
+    except argparse.ArgumentTypeError as error:
+        assert re.match(r"must be an? [a-z]", str(error))
+        assert len(str(error)) < 200
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "--html"],
+        ["show", "--markdown"],
+        ["show", "--sarif"],
+        ["show", "--json"],
+        ["show", "--list", "--json"],
+        ["causes", "--json"],
+        ["doctor", "--list", "--json"],
+        ["op", "check", str(Path(__file__).parents[2] / "examples" / "careless_op.cc"), "--sarif"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_was_written_is_named(words: list[str], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.save(recorded.report("segv_in_custom_op"))
+    target = home / "out"
+    main([*words, str(target)])
+    assert capsys.readouterr().err.splitlines().count(f"faultlens: wrote {target}") == 1
+    assert target.stat().st_size
+    main([*words, "/dev/null"])
+    assert "wrote" not in capsys.readouterr().err
+
+
+def test_nothing_is_said_where_the_output_is_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    folder.save(recorded.report("segv_in_custom_op"))
+    assert main(["show", "--json", "-"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) and said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder", "Cannot run folder: it is a folder. Name a program in it."),
+        ("notes.txt", "Cannot run notes.txt: the file is no program. Name the program that runs it first, or make it"),
+        ("tool", "Cannot run tool: it is not on PATH. Write ./tool."),
+        ("nothing", "Cannot run nothing: no such program. Check the spelling, or give its full path."),
+    ],
+)
+def test_what_cannot_be_run(
+    name: str, said: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "folder").mkdir()
+    (home / "notes.txt").write_text("")
+    (home / "tool").write_text("")
+    (home / "tool").chmod(0o755)
+    monkeypatch.chdir(home)
+    assert main(["run", name]) == 2
+    assert capsys.readouterr().err.startswith(f"faultlens: {said}")
