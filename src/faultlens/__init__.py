@@ -30,11 +30,12 @@ def __getattr__(name: str) -> Any:
 
 
 def install() -> None:
-    """Remember, in this program, which lines made the nodes of its graphs, and how far it has come.
+    """Report crashes of this program, which was not started by `faultlens run`: a server, a notebook.
 
-    For programs that are not started by `faultlens run`, which needs no such call. If the program dies,
-    `faultlens explain CORE` tells what was remembered."""
-    from faultlens.home import home
-    from faultlens.inside.live import install as install_here
+    A small helper process looks at the program when it dies, prints the verdict on its stderr and keeps the report.
+    Which lines made the nodes of its graphs, and how far it has come, is remembered. Where that cannot be done, that
+    is said on stderr, once, and the program goes on. Does nothing if it was called before, or under `faultlens run`.
+    """
+    from faultlens.capture import installation
 
-    install_here(home())
+    installation.install()

@@ -217,6 +217,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         def attempt() -> Any:
             keep = 1 if series.varies else self.keep
             training = self._state(logs)
+            os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)  # as `ModelCheckpoint` does
             return save(self.model, path, keep=keep, strict=self.strict, training=training, **self._options | options)
 
         def done(succeeded: bool) -> None:

@@ -31,6 +31,7 @@ from faultlens.capture.initial_stack import InitialStack, read_initial_stack
 from faultlens.capture.isolated import IsolatedError, run_isolated
 from faultlens.capture.maps import file_states, find, libraries
 from faultlens.capture.memory import CoreMemory, Segment, read_file, read_text
+from faultlens.capture.python_state import python_of
 from faultlens.capture.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
@@ -307,19 +308,17 @@ def _bare_thread(thread: CoreThread) -> Thread:
 
 
 def _program(core: _Core, main_file: str | None, redact: bool) -> Program:
-    from faultlens.environment.packages import find_python
-
     start = _initial_stack(core)
     command, environment = start.command, start.environment
-    prefix = _virtual_environment(core, start)
-    return Program(
+    program = Program(
         command=command,
         directory=environment.get("PWD"),
         executable=main_file,
         environment=environment,
         redacted=redact,
-        python=find_python(core.mappings, main_file, prefix),
     )
+    prefix = _virtual_environment(core, start)
+    return replace(program, python=python_of(core.memory, core.mappings, program, prefix))
 
 
 def _initial_stack(core: _Core) -> InitialStack:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from faultlens.clues.frames import user_frame
+from faultlens.crash import Crash
 
 
 class RawFault(NamedTuple):
@@ -12,6 +15,11 @@ class RawFault(NamedTuple):
     siginfo: bytes
     registers: dict[str, int]
     chained: bool = False
+    endless: bool = False  # a handler of the program returns to it again and again
+
+    @property
+    def seen(self) -> Literal["direct", "chained", "endless"]:
+        return "endless" if self.endless else "chained" if self.chained else "direct"
 
 
 class RawThrow(NamedTuple):
@@ -41,3 +49,12 @@ class Death(NamedTuple):
     faults: tuple[RawFault, ...] = ()  # the first is the cause of death
     throws: tuple[RawThrow, ...] = ()
     parked: ParkedThreads = NOBODY_PARKED
+    is_in_doubt: bool = False  # it dies only if it was abort() that raised the signal
+
+
+def place_of_death(crash: Crash) -> object:
+    """The same for processes that died in the same way: by the same signal, on the same line, in the same function."""
+    thread, line = crash.crashed_thread, user_frame(crash)
+    innermost = next(iter(thread.frames), None) if thread else None
+    where = (innermost.library, innermost.offset) if innermost else None
+    return crash.outcome.signal, (line.file, line.line) if line else None, where

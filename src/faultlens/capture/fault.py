@@ -28,7 +28,7 @@ def build_fault(
     thread: int,
     memory: Memory,
     mappings: Sequence[crash.Mapping],
-    seen: Literal["direct", "chained", "signal-frame"] = "direct",
+    seen: Literal["direct", "chained", "endless", "signal-frame"] = "direct",
 ) -> crash.Fault:
     """`registers` in lower case (rax … r15, rip, rsp, rbp, eflags); trapno, err, fs_base where known."""
     info = parse(siginfo)

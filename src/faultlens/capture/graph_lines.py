@@ -35,6 +35,8 @@ _GRADIENT = re.compile(r"(?:^|/)gradients(?:_\d+)?/(?P<forward>.+?)_grad(?:_\d+)
 # Who runs kernels: the first one calls a single op for Python, the others those of a graph.
 _ONE_OP = "KernelAndDeviceOp::Run"
 _RUNNER = re.compile(rf"\b{_ONE_OP}\b|\bExecutorState<|\bSingleThreadedExecutor|\bXlaCompilationDevice::|\bgrappler::")
+# How the generated Python function of an op calls it, where the fast way is not open.
+_EXECUTE, _SLOW_PATH = ("quick_execute", "execute_with_cancellation"), "_eager_fallback"
 
 
 class _Place(msgspec.Struct, frozen=True, array_like=True):
@@ -316,10 +318,20 @@ def _is_eager(kernel: Kernel, crash: Crash) -> bool:
     if kernel.node != kernel.op:
         return False
     frames = next((thread.frames for thread in crash.threads if thread.id == kernel.thread), ())
-    functions = [frame.function for frame in frames if frame.kind == "native"]
-    own = next((at for at, each in enumerate(functions) if f"{kernel.kernel_class}::" in each), 0)
-    runners = (match[0] for each in functions[own:] if (match := _RUNNER.search(each)))
-    return not functions or next(runners, "") == _ONE_OP
+    if all(frame.kind != "native" for frame in frames):
+        return True
+    own = next((at for at, each in enumerate(frames) if f"{kernel.kernel_class}::" in each.function), 0)
+    below = frames[own:]
+    runners = (match[0] for each in below if each.kind == "native" and (match := _RUNNER.search(each.function)))
+    return next(runners, "") == _ONE_OP or _is_called_by_its_wrapper(kernel.op, below)
+
+
+def _is_called_by_its_wrapper(op: str, frames: Sequence[Frame]) -> bool:
+    """By the Python function that TensorFlow generates for an op: row_pick() calls RowPick. An executor may be in
+    between: TensorFlow wraps a single op in a function, and runs it as it runs those of the user."""
+    python = (frame.function for frame in frames if frame.kind == "python")
+    wrapper = next((function for function in python if function not in _EXECUTE), "")
+    return wrapper.removesuffix(_SLOW_PATH).replace("_", "").lower() == op.replace("_", "").lower()
 
 
 def _compiled_function(kernel: Kernel, crash: Crash, lines: GraphLines) -> str | None:

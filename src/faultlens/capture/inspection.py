@@ -19,14 +19,17 @@ from faultlens.capture.death import Death, RawFault, RawThrow
 from faultlens.capture.fault import build_fault
 from faultlens.capture.fence.blocks import hunt_in
 from faultlens.capture.freeze import Freeze, thread_ids
+from faultlens.capture.locks import with_locks
 from faultlens.capture.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.capture.memory import Memory, ProcessMemory
+from faultlens.capture.numbering import thread_numbers
+from faultlens.capture.python_state import python_of
 from faultlens.capture.symbols import demangle, native_frames
+from faultlens.capture.system_calls import with_calls
 from faultlens.capture.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.crash import Address, CaptureMethod, CppException, Crash, Fault, Frame, Hunt, Mapping, Outcome, Thread
 from faultlens.environment.cgroup import cgroup_of
 from faultlens.environment.machine import machine_state
-from faultlens.environment.packages import find_python
 from faultlens.environment.procfs import read_text
 
 STACK_REACH = 64 * 1024  # a function may skip this much with one large local variable
@@ -95,7 +98,7 @@ def _look(
     except Exception as error:  # what it stumbled over must not cost all that is known already
         scan = Scan(gaps=(f"ops in flight: {type(error).__name__}: {error}",))
     program = process.program(pid, redact)
-    prefix = process.environment_prefix(pid)
+    python = python_of(memory, mappings, program, process.environment_prefix(pid))
     cgroup = cgroup_of(pid)
     return Crash(
         outcome=_outcome(death),
@@ -104,7 +107,7 @@ def _look(
         parent_pid=process.parent_pid(pid),
         time=time.time(),
         exiting=stacks.is_exiting(threads, pid),
-        program=replace(program, python=find_python(mappings, program.executable, prefix)),
+        program=replace(program, python=python),
         fault=fault,
         also_faulted=tuple(faults[1:]),
         threads=threads,
@@ -136,15 +139,12 @@ def _hunt(
 def _outcome(death: Death) -> Outcome:
     """Preliminary: the parent that waits for the process knows how it really ended."""
     if not death.faults:
-        return Outcome(kind="hang")
+        return Outcome(kind="timeout")
     return Outcome(kind="signal", signal=siginfo.parse(death.faults[0].siginfo).name)
 
 
 def _faults(death: Death, memory: Memory, mappings: tuple[Mapping, ...]) -> list[Fault]:
-    return [
-        build_fault(raw.siginfo, raw.registers, raw.thread, memory, mappings, "chained" if raw.chained else "direct")
-        for raw in death.faults
-    ]
+    return [build_fault(raw.siginfo, raw.registers, raw.thread, memory, mappings, raw.seen) for raw in death.faults]
 
 
 def _faults_arriving(death: Death, freeze: Freeze) -> Iterator[RawFault]:
@@ -196,6 +196,9 @@ def _threads(
                 program_counter=_address(registers, "rip"),
             )
         )
+    if not death.faults:
+        threads = with_locks(threads, freeze.registers, memory, thread_numbers(death.pid))
+        threads = with_calls(threads, death.pid, freeze.registers)
     return stacks.arrange(threads, death.faults[0].thread if death.faults else None, death.pid)
 
 

@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from faultlens.capture.agent import LIBRARY, layout
@@ -20,25 +19,6 @@ from faultlens.errors import FaultlensError
 PR_SET_PDEATHSIG = 1
 PT_INTERP = 3
 CANNOT_START = 126
-
-
-def resolve_command(command: Sequence[str]) -> list[str]:
-    """`train.py …` means `python train.py …` with the Python of the active environment."""
-    if command[0].endswith(".py") and Path(command[0]).is_file():
-        return [active_python(), *command]
-    if shutil.which(command[0]) is None:
-        raise FaultlensError(
-            f"Cannot run {command[0]}: no such program.",
-            "Check the spelling, or give its full path.",
-        )
-    return list(command)
-
-
-def active_python() -> str:
-    virtual = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    if virtual and (python := Path(virtual) / "bin" / "python").exists():
-        return str(python)
-    return shutil.which("python") or shutil.which("python3") or sys.executable
 
 
 def agent_environment(environment: Mapping[str, str], area_path: str, follow_children: bool) -> dict[str, str]:

@@ -41,16 +41,16 @@ def _renumbered(death: Death, pid: int) -> Death:
 
 def death_of(death: Death, inode: int) -> Death | None:
     """The same, of the process that has the memory with this inode mapped: others may have the number, too."""
-    if _has_mapped(death.pid, inode):
+    if has_mapped(death.pid, inode):
         return death
     for pid in process.descendants(1):
         numbers = read_fields(f"/proc/{pid}/status", ":").get("NSpid", "").split()
-        if len(numbers) > 1 and numbers[-1] == str(death.pid) and _has_mapped(pid, inode):
+        if len(numbers) > 1 and numbers[-1] == str(death.pid) and has_mapped(pid, inode):
             return _renumbered(death, pid)
     return None
 
 
-def _has_mapped(pid: int, inode: int) -> bool:
+def has_mapped(pid: int, inode: int) -> bool:
     lines = (read_text(f"/proc/{pid}/maps") or "").splitlines()
     return any("/memfd:faultlens" in line and line.split()[4:5] == [str(inode)] for line in lines)
 

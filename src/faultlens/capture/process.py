@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ LIMIT_NAMES = {
     "Max locked memory": "RLIMIT_MEMLOCK",
     "Max address space": "RLIMIT_AS",
 }
+EXIT_CODE = 49  # of the fields of /proc/PID/stat, counted from the one behind the name
 _SHELL = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$")
 
 
@@ -126,6 +128,20 @@ def parent_pid(pid: int) -> int | None:
 
 def descendants(root: int) -> list[int]:
     """Living processes below `root`, nearest first."""
+    return [pid for pid in _below(root) if not _is_zombie(pid)]
+
+
+def ended_below(root: int) -> dict[int, int]:
+    """The wait status of processes below `root` that have ended, and that their parents have not waited for."""
+    found = {}
+    for pid in _below(root):
+        fields = _stat(pid)
+        if fields[:1] == ["Z"] and len(fields) > EXIT_CODE:
+            found[pid] = int(fields[EXIT_CODE])
+    return found
+
+
+def _below(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (parent := parent_pid(int(entry))) is not None:
@@ -135,6 +151,24 @@ def descendants(root: int) -> list[int]:
     while level:
         level = [child for parent in level for child in children.get(parent, [])]
         found += level
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Its fields in /proc/PID/stat, from the one behind the name."""
+    return (read_text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+
+
+def _is_zombie(pid: int) -> bool:
+    return _stat(pid)[:1] == ["Z"]
+
+
+def all_of_session(session: int) -> set[int]:
+    found = set()
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            if os.getsid(int(entry)) == session:
+                found.add(int(entry))
     return found
 
 

@@ -137,6 +137,7 @@ def _frames(crash: Crash) -> Iterable[Frame]:
         yield from (frame for frame in (thread.frames if thread else ()) if frame.kind == "python")
     if exception := python_exception(crash):
         yield from exception.frames
+    yield from crash.last_lines.frames if crash.last_lines else ()
 
 
 def _read(path: Path) -> bytes | None:

@@ -220,10 +220,16 @@ def _merged(found: Sequence[PyThread], stacks: unwind.Stacks, faults: Faults) ->
                 name=next((part.name for part in same if part.name), None),
                 frames=tuple(_bounded(merge(python[::-1], native))),
                 holds_gil=any(gil) if gil else None,
-                collecting_garbage=any(is_interpreter(f) and f.function in _COLLECTING for f in native),
+                collecting_garbage=any(map(_collects, same))
+                or any(is_interpreter(f) and f.function in _COLLECTING for f in native),
             )
         )
     return threads
+
+
+def _collects(part: PyThread) -> bool:
+    """By the interpreter's own state: a stripped one has no names."""
+    return part.is_gc_collecting == 1 and part.holds_the_gil > 0
 
 
 def _since_fault(native: list[Frame], program_counter: int | None) -> list[Frame]:
@@ -231,9 +237,10 @@ def _since_fault(native: list[Frame], program_counter: int | None) -> list[Frame
     if program_counter is None:
         return native
     matches = [index for index, frame in enumerate(native) if frame.address == program_counter]
-    # A handler that raises the signal of abort() again stands at the same instruction as abort() itself.
+    # A handler that raises the signal of abort() again stands at the same instruction as abort() itself, and so
+    # may the handler of ours that is called for that: the first of them all stands last.
     called = [index for index in matches if index and native[index - 1].function == "__restore_rt"]
-    return native[next(iter(called or matches), 0) :]
+    return native[next(iter(called[-1:] or matches), 0) :]
 
 
 def _bounded(frames: list[Frame]) -> list[Frame]:

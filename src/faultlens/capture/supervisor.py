@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec.structs import replace
 
 from faultlens.capture import launch, process
+from faultlens.capture.activity import LastMoments
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.brink import StopAt
 from faultlens.capture.bystander import Bystander, Sent
-from faultlens.capture.death import Death
+from faultlens.capture.death import Death, RawFault, place_of_death
 from faultlens.capture.endings import outcome_of
 from faultlens.capture.fence.hunting import Hunting, Wish
 from faultlens.capture.gpu_memory import gpu_memory_of
+from faultlens.capture.last_lines import LastLinesWatch
 from faultlens.capture.leaks import Leaks
 from faultlens.capture.looks import Looks
 from faultlens.capture.near_limit import NearLimit, held_at
@@ -44,7 +46,8 @@ LOOK_SECONDS = 25.0
 LOOK_MEMORY = 4 << 30
 TERMINATE_GRACE_S = 5.0
 HANDLED_FAULT_IS_RECENT_S = 2.0
-MAX_HUNG_CHILDREN = 8
+MAX_CHILDREN_LOOKED_AT = 8
+MAX_CHILDREN_KEPT = 50
 WALL = 0x40000000  # __WALL of waitpid: threads too
 
 NUDGE = signal.SIGRTMIN + 3  # from the thread that listens to the agent
@@ -105,6 +108,11 @@ class _Look(NamedTuple):
         return replace(inspection.outline(self.death, self.method), gaps=tuple(self.problems))
 
 
+def _is_in_abort(crash: Crash | None) -> bool:
+    thread = crash.crashed_thread if crash else None
+    return thread is not None and any(frame.function == "abort" for frame in thread.frames)
+
+
 def _prepare_to_look() -> None:
     """While the program starts: when it dies, there may be no memory left to import anything."""
     from faultlens.capture import isolated, numbering  # noqa: F401
@@ -137,9 +145,13 @@ class _Supervisor:
         self.output = OutputTail(self.area)
         self.main: Crash | None = None
         self.children: list[Crash] = []
+        self.deaths: dict[object, int] = {}  # by their place: which of the children
+        self.not_kept = 0  # children, of too many that died in different places
         self.stopped: dict[int, _Stopped] = {}  # by process id
         self.handed_on: list[str] = []
-        self.hung = False
+        self.signalled: set[int] = set()  # at the time limit
+        self.last_moments = LastMoments(options.timeout, self._loop_of) if options.timeout is not None else None
+        self.timed_out = False
         self.pid = 0
         self.tracer: Tracer | None = None
         self.bystander: Bystander | None = None
@@ -180,6 +192,7 @@ class _Supervisor:
         self.near_limit = NearLimit(
             self.timeline, self.looks, self.options.stop_at, lambda: self.leaks.is_looking, self.tell
         )
+        self.last_lines = LastLinesWatch(self.timeline, self.tell)
         _prepare_to_look()
         # Only now: the program comes first where few processes are allowed. A fork comes before a thread.
         with contextlib.suppress(OSError):
@@ -218,17 +231,20 @@ class _Supervisor:
                 except Exception as error:  # the program goes on
                     self.has_failed = True
                     self.tell(f"its memory is no longer watched: {type(error).__name__}: {error}")
-            if self.options.timeout is not None and not self.hung and elapsed >= self.options.timeout:
-                self._capture_hang()
+            moments = self.last_moments
+            if moments is not None and elapsed >= moments.timeout and not self.timed_out:
+                self._capture_at_timeout(moments)
                 kill_at = elapsed + TERMINATE_GRACE_S
+            elif moments is not None and elapsed >= moments.next_look and not self.timed_out:
+                moments.look([self.pid, *process.descendants(self.pid)])
             if kill_at is not None and elapsed >= kill_at:
                 self._kill_all()
                 kill_at = None
             deadlines = [kill_at] if kill_at else []
             if not self.has_failed:
                 deadlines += [next_sample, self.watch.next_look, self.leaks.next_look]
-            if self.options.timeout is not None and not self.hung:
-                deadlines.append(self.options.timeout)
+            if moments is not None and not self.timed_out:
+                deadlines.append(moments.next_look)
             if self.is_polling:
                 self._serve_agent()
                 deadlines.append(elapsed + POLL_S)
@@ -241,6 +257,7 @@ class _Supervisor:
         if elapsed >= next_sample:
             self.timeline.take(elapsed)
             self.near_limit.look(elapsed)
+            self.last_lines.look(elapsed)
             next_sample = elapsed + self.timeline.interval(elapsed)
         if elapsed >= self.watch.next_look:
             self.watch.look(elapsed)
@@ -249,7 +266,10 @@ class _Supervisor:
         return next_sample
 
     def _loop(self) -> Loop | None:
-        return read_loop(self.area.progress(self.pid)) if self.area is not None else None
+        return self._loop_of(self.pid)
+
+    def _loop_of(self, pid: int) -> Loop | None:
+        return read_loop(self.area.progress(pid)) if self.area is not None else None
 
     def _on_signal(self, info: signal.struct_siginfo) -> int | None:
         """Returns the program's wait status when it has ended."""
@@ -305,12 +325,15 @@ class _Supervisor:
             assert area is not None
             death = area.accept(slot)
             self._note_stop(death.pid)
+            dies = True
             try:
                 with self.bystander.offered() if self.bystander else contextlib.nullcontext():
                     look = self._look_at_ours(death, area)
+                dies = not death.is_in_doubt or _is_in_abort(look.seen)
             finally:
-                area.release(slot)
-            self._keep(look.crash())
+                area.release(slot, dies)
+            if dies:
+                self._keep(look.crash())
 
     def _look_at_ours(self, death: Death, area: SharedArea) -> _Look:
         """A process in a namespace of its own calls itself by a number that is another's here."""
@@ -369,35 +392,80 @@ class _Supervisor:
             # An emulator dies after the program it runs: the first death is the one to explain.
             self.main = self.main or crash
             return
+        place = place_of_death(crash)
+        if place in self.deaths:  # a worker that is started again and again
+            index = self.deaths[place]
+            times = self.children[index].times + 1
+            self.children[index] = known = replace(self.children[index], times=times, seconds=self._elapsed())
+            self.on_child_crash(known)
+            return
+        if len(self.children) >= MAX_CHILDREN_KEPT:
+            self.not_kept += 1
+            return
+        self.deaths[place] = len(self.children)
         crash = self._with_inside(replace(crash, output=self.output.read(crash.pid or 0), seconds=self._elapsed()))
         crash = with_sources(crash)
         self.children.append(crash)
         self.on_child_crash(crash)
 
-    def _capture_hang(self) -> None:
-        self.hung = True
-        family = [self.pid, *process.descendants(self.pid)[:MAX_HUNG_CHILDREN]]
+    def _capture_at_timeout(self, moments: LastMoments) -> None:
+        self.timed_out = True
+        family = [self.pid, *process.descendants(self.pid)[:MAX_CHILDREN_LOOKED_AT]]
         for pid in family:
             self._note_stop(pid)
-        looks = [self._look(Death(pid), self.options.capture).crash() for pid in family]
-        self.main, self.children = looks[0], self.children + looks[1:]
+        moments.look(family)
+        looks = [
+            moments.told(self._look(Death(pid, self._endless(pid)), self.options.capture).crash()) for pid in family
+        ]
+        children = [
+            replace(look, seconds=self._elapsed(), output=self.output.read(look.pid or 0)) for look in looks[1:]
+        ]
+        self.main = looks[0]
+        self.children += [with_sources(self._with_inside(child)) for child in children]
+        self.children += self._gone()
         self._signal_all(signal.SIGTERM)
+
+    def _gone(self) -> list[Crash]:
+        """Children that had failed before the time was up, without a word that we heard, and lie there as zombies."""
+        known = {child.pid for child in self.children}
+        gone = []
+        for pid, status in process.ended_below(self.pid).items():
+            output = self.output.read(pid)
+            if status and pid not in known:
+                outcome, parent = outcome_of(status, output.stderr), process.parent_pid(pid)
+                gone.append(Crash(outcome=outcome, method="status", pid=pid, parent_pid=parent, output=output))
+        return gone[:MAX_CHILDREN_LOOKED_AT]
 
     def _kill_all(self) -> None:
         self._signal_all(signal.SIGKILL)
 
     def _signal_all(self, number: signal.Signals) -> None:
-        for pid in [*process.descendants(self.pid), self.pid]:
+        """The program first: a pool starts a new worker for each that is gone."""
+        below = process.descendants(self.pid)
+        for pid in [self.pid, *below]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+        self.signalled |= {self.pid, *below}
+
+    def _signal_orphans(self) -> None:
+        """Those that were started while the others were being ended."""
+        if self.area is None:
+            return
+        from faultlens.capture.numbering import has_mapped
+
+        for pid in process.all_of_session(os.getsid(0)) - self.signalled - {os.getpid()}:
+            if has_mapped(pid, self.area.inode):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
 
     # --------------------------------------------------------------------------------------- the account
 
     def _account(self, status: int) -> Crash:
         output = self.output.read(self.pid)
         outcome = outcome_of(status, output.stderr)
-        if self.hung:
-            outcome = Outcome(kind="hang", signal=outcome.signal, exit_code=outcome.exit_code)
+        if self.timed_out:
+            outcome = Outcome(kind="timeout", signal=outcome.signal, exit_code=outcome.exit_code)
+            self._signal_orphans()
         crash = self.main or self._from_status(outcome)
         self.looks.end()
         self._serve_agent()  # children that crashed right after it
@@ -415,6 +483,7 @@ class _Supervisor:
             timeline=tuple(self.timeline.samples),
             growth=self.leaks.growth(outcome.kind != "ok"),
             held=held_at(self.looks.best, self.started),
+            last_lines=self.last_lines.seen,
             stop_request=self.watch.request,
             memory=crash.memory or self.timeline.memory,
             limits=crash.limits or self.timeline.limits,
@@ -424,6 +493,8 @@ class _Supervisor:
             handed_on=tuple(self.handed_on),
             children=tuple(self.children),
         )
+        if self.not_kept:
+            crash = replace(crash, gaps=(*crash.gaps, f"{self.not_kept} more processes died, which were not kept"))
         return with_sources(self._with_inside(crash))
 
     def _with_inside(self, crash: Crash) -> Crash:
@@ -450,7 +521,8 @@ class _Supervisor:
     def _from_status(self, outcome: Outcome) -> Crash:
         """Nothing was seen from inside: killed without a word, or no crash at all."""
         crash = Crash(outcome=outcome, method="status", pid=self.pid, parent_pid=os.getpid())
-        if self.area and outcome.exit_code and (death := self._handled_fault()):
+        death = self._handled_fault() if self.area and outcome.kind != "ok" else None
+        if death is not None and (outcome.exit_code or death.faults[0].endless):
             from faultlens.capture import inspection
 
             crash = inspection.outline(death, "agent")
@@ -463,6 +535,9 @@ class _Supervisor:
 
             crash = replace(crash, hunt=hunt_after(self.hunting.table, self.pid))
         return crash
+
+    def _endless(self, pid: int) -> tuple[RawFault, ...]:
+        return self.area.endless_fault(pid, time.time() - HANDLED_FAULT_IS_RECENT_S) if self.area else ()
 
     def _handled_fault(self) -> Death | None:
         assert self.area is not None

@@ -9,6 +9,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.capture.maps import Place, locate
@@ -17,6 +18,7 @@ from faultlens.environment import elf
 
 STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
 SHN_UNDEF = 0
+DEBUG_FILES = Path("/usr/lib/debug/.build-id")
 MAX_NAME = 1 << 14  # mangled names of templates are long
 SYMBOL = struct.Struct("<IBBHQQ")  # st_name, st_info, st_other, st_shndx, st_value, st_size
 
@@ -49,9 +51,24 @@ def native_frames(
 
 def lookup(path: str, offsets: Iterable[int], exported_only: bool = False) -> dict[int, Symbol]:
     """The symbols at offsets from the beginning of the library's image; nothing for those without one."""
+    wanted = sorted(set(offsets))
     try:
         with _Image(path) as image:
-            return image.lookup(sorted(set(offsets)), exported_only)
+            found = image.lookup(wanted, exported_only)
+            debug_file = image.debug_file() if not exported_only and image.table(elf.SHT_SYMTAB) is None else None
+    except (OSError, ValueError, struct.error):
+        return {}
+    if debug_file is None:
+        return found
+    # A distribution's library is stripped, and its symbols may be installed apart from it: with all names a function
+    # has; the exported one is the one that people know.
+    return {**_lookup_in(debug_file, wanted), **{offset: symbol for offset, symbol in found.items() if symbol.exact}}
+
+
+def _lookup_in(debug_file: Path, offsets: list[int]) -> dict[int, Symbol]:
+    try:
+        with _Image(str(debug_file)) as image:
+            return image.lookup(offsets, exported_only=False)
     except (OSError, ValueError, struct.error):
         return {}
 
@@ -110,7 +127,8 @@ class _Image:
 
     def __enter__(self) -> _Image:
         header = elf.read_header(self._read)
-        loads = [each for each in elf.program_headers(self._read, header) if each.type == elf.PT_LOAD]
+        self._segments = elf.program_headers(self._read, header)
+        loads = [each for each in self._segments if each.type == elf.PT_LOAD]
         self._base = min((load.vaddr for load in loads), default=0) & ~0xFFF
         self._sections = elf.sections(self._read, header)
         return self
@@ -133,6 +151,12 @@ class _Image:
             return {}
         with table.symbols as symbols:
             return self._nearest(symbols, table.names, [offset + self._base for offset in offsets])
+
+    def debug_file(self) -> Path | None:
+        """Where the symbols of a stripped library are installed, if they are."""
+        number = elf.build_id(self._read, self._segments)
+        path = DEBUG_FILES / number[:2] / f"{number[2:]}.debug" if number else None
+        return path if path and path.is_file() else None
 
     def value_of(self, name: bytes) -> int | None:
         table = self.table(elf.SHT_DYNSYM)

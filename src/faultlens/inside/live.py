@@ -31,7 +31,7 @@ _hooks: Hooks | None = None
 def install(home: Path) -> None:
     """Does nothing if it was called before, or if the agent is here already. Failing leaves the program as it was."""
     global _hooks
-    if _hooks is not None or _is_supervised() or not AGENT.exists():
+    if _hooks is not None or is_supervised() or not AGENT.exists():
         return
     try:
         agent = ctypes.PyDLL(str(AGENT))
@@ -44,7 +44,8 @@ def install(home: Path) -> None:
     _hooks.watch(PACKAGES)
 
 
-def _is_supervised() -> bool:
+def is_supervised() -> bool:
+    """By `faultlens run`, or by the helper process of faultlens.install()."""
     with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
         return "/memfd:faultlens" in maps.read()
     return False

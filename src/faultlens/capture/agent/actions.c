@@ -81,6 +81,34 @@ __asm__(
     ".cfi_endproc\n"
     ".size fl_entries, . - fl_entries\n");
 
+/* Where a handler returns to that abort() has called: as the C library's restorer, but it comes by us before. Whoever
+ * unwinds the stack in the handler reads where the registers lie (by breg7, relative to the stack pointer). */
+#define SLEB(offset) #offset " & 0x7f | 0x80, " #offset " >> 7"
+#define SAVED_AT(number, offset) ".cfi_escape 0x10, " #number ", 3, 0x77, " SLEB(offset) "\n"
+__asm__(
+    ".text\n"
+    ".balign 16\n"
+    ".cfi_startproc\n"
+    ".cfi_signal_frame\n"
+    ".cfi_escape 0x0f, 4, 0x77, " SLEB(160) ", 0x06\n"
+    SAVED_AT(0, 144) SAVED_AT(1, 136) SAVED_AT(2, 152) SAVED_AT(3, 128) SAVED_AT(4, 112) SAVED_AT(5, 104)
+    SAVED_AT(6, 120) SAVED_AT(7, 160) SAVED_AT(8, 40) SAVED_AT(9, 48) SAVED_AT(10, 56) SAVED_AT(11, 64)
+    SAVED_AT(12, 72) SAVED_AT(13, 80) SAVED_AT(14, 88) SAVED_AT(15, 96) SAVED_AT(16, 168)
+    "nop\n" /* unwinders look one byte before the return address */
+    ".hidden fl_back_in_abort\n"
+    ".globl fl_back_in_abort\n"
+    ".type fl_back_in_abort, @function\n"
+    "fl_back_in_abort:\n"
+    "movq %rsp, %rbx\n"
+    "movq %rsp, %rdi\n"
+    "andq $-16, %rsp\n"
+    "call fl_abort_goes_on\n"
+    "movq %rbx, %rsp\n"
+    "jmp *restorer(%rip)\n"
+    ".cfi_endproc\n"
+    ".size fl_back_in_abort, . - fl_back_in_abort\n");
+extern char fl_back_in_abort[] __attribute__((visibility("hidden")));
+
 static bool is_fatal(int signal_number) {
     for (size_t i = 0; i < FATAL_COUNT; i++)
         if (fatal_signals[i] == signal_number) return true;
@@ -141,7 +169,7 @@ static void cover_after_reset(int signal_number, int own) {
     kernel_action(signal_number, &action, NULL);
 }
 
-static void learn_restorer(void) {
+void learn_restorer(void) {
     struct kernel_action action;
     struct sigaction same;
     NEXT(sigaction)(SIGURG, NULL, &same);
@@ -347,12 +375,14 @@ static bool same_place(const ucontext_t *context, const struct fl_fault *fault) 
            (uint64_t)context->uc_mcontext.gregs[REG_RSP] == fault->gregs[REG_RSP];
 }
 
+static bool is_way_back(const void *address) { return address == restorer || address == fl_back_in_abort; }
+
 /* Is a function at this stack pointer called by the handler? One that left by longjmp() leaves its frame behind, which
  * the calls after it overwrite. */
 static bool is_inside_handler(const char *stack_pointer) {
     const char *frame = handled.frame;
     return frame && stack_pointer < frame && frame - stack_pointer < (1 << 20) && is_readable(frame) &&
-           is_readable(frame + FRAME_SIZE) && *(void *const *)frame == restorer &&
+           is_readable(frame + FRAME_SIZE) && is_way_back(*(void *const *)frame) &&
            same_place((const ucontext_t *)(frame + FRAME_CONTEXT), &handled.fault);
 }
 
@@ -452,16 +482,50 @@ static bool has_thread_memory(void) {
     return kernel(SYS_arch_prctl, ARCH_GET_FS, (long)&base, 0, 0, 0, 0) == 0 && base;
 }
 
+#define MAX_ABORT_SIZE 1024 /* bytes of code */
+#define RAISE_FRAMES 64     /* words on the stack, of raise() and what it calls */
+
+/* abort() calls the handler first. If that returns, the signal is raised again, past us, and nobody is asked any more. */
+static bool is_raised_by_abort(const siginfo_t *info, const ucontext_t *context) {
+    if (info->si_signo != SIGABRT || info->si_code != SI_TKILL || info->si_pid != process_id()) return false;
+    const uint64_t *stack = (const uint64_t *)context->uc_mcontext.gregs[REG_RSP];
+    uint64_t code = (uint64_t)next_functions.abort;
+    for (int i = 0; code && i < RAISE_FRAMES && is_readable(stack + i); i++)
+        if (stack[i] > code && stack[i] < code + MAX_ABORT_SIZE) return true;
+    return false;
+}
+
+__attribute__((used)) void fl_abort_goes_on(ucontext_t *context) {
+    siginfo_t *info = (siginfo_t *)((char *)context + FRAME_INFO - FRAME_CONTEXT);
+    report_abort(info, context, fault_being_handled(info, context));
+}
+
+#define ENDLESS 10000 /* returns to the same instruction */
+
+/* The handler has returned to the instruction, which faults again. Python's handlers do: they leave a note for later. */
+static void count_return(const siginfo_t *info, const ucontext_t *context) {
+    static __thread INITIAL_EXEC uint32_t returns;
+    bool is_repeated = info->si_code > 0 && handled.frame && same_place(context, &handled.fault);
+    returns = is_repeated ? returns + 1 : 0;
+    if (!returns || returns % ENDLESS) return;
+    struct fl_handled *note = &area->handled[process_id() % FL_HANDLED];
+    fill_fault(&note->fault, info->si_signo, info, context);
+    note->fault.chained = 2;
+    __atomic_store_n(&note->active, 1, __ATOMIC_RELEASE);
+}
+
 static struct landing run_handler(void *handler, int signal_number, siginfo_t *info, ucontext_t *context, int own,
                                   char *frame) {
     int saved_errno = errno;
     if (own & OWN_RESETHAND) cover_after_reset(signal_number, own);
     char *moved = frame_for_handler(frame, own);
     if (moved && !fault_being_handled(info, context)) {
+        count_return(info, context);
         fill_fault(&handled.fault, signal_number, info, context);
         handled.fault.chained = 1;
         handled.frame = moved;
     }
+    if (moved && is_raised_by_abort(info, context)) *(void **)moved = fl_back_in_abort;
     errno = saved_errno;
     return (struct landing){handler, moved};
 }

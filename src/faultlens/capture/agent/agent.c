@@ -61,7 +61,7 @@ EXPORT pid_t _Fork(void) {
 }
 
 /* The memory that the supervisor shares. Its name may be an old one, and mean something else by now. */
-static struct fl_area *open_area(const char *path) {
+struct fl_area *open_area(const char *path) {
     static const char kind[] = "/memfd:faultlens ";
     char target[64];
     long length = kernel(SYS_readlink, (long)path, (long)target, sizeof target, 0, 0, 0);

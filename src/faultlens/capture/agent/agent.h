@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define FL_MAGIC 0x534e454c544c5546ull /* "FULTLENS" */
-#define FL_VERSION 4
+#define FL_VERSION 5
 #define FL_SLOTS 16
 #define FL_ALSO 3
 #define FL_HANDLED 16
@@ -26,6 +26,7 @@ enum fl_state {
     FL_CLAIMED = 1,  /* a process is writing its crash */
     FL_WAITING = 2,  /* written: the process waits for the supervisor */
     FL_ACCEPTED = 3, /* the supervisor is looking at the process; back to FL_FREE lets it die */
+    FL_SPARED = 4,   /* the supervisor saw that it will not die: the process frees the slot */
 };
 
 /* Can the agent be loaded into a program? */
@@ -40,7 +41,7 @@ struct fl_fault {
     int32_t tid;
     int64_t time_ns; /* CLOCK_REALTIME */
     int32_t signal;
-    int32_t chained; /* seen before the program's own handler, which then gave up */
+    int32_t chained; /* 1: seen before the program's own handler, which then gave up; 2: which returns to it for ever */
     uint8_t siginfo[128];
     uint64_t gregs[FL_GREGS]; /* in the order of ucontext_t */
 };
@@ -59,6 +60,8 @@ struct fl_slot {
     uint32_t also_count;
     uint32_t exception_count;
     uint32_t parked_count;
+    uint32_t is_in_doubt; /* whether the process is about to die */
+    uint32_t pad;
     uint64_t parked; /* where in the process its other threads are listed, struct fl_parked */
     struct fl_fault fault;
     struct fl_fault also[FL_ALSO]; /* other threads that crashed meanwhile */
@@ -72,7 +75,7 @@ struct fl_parked {
     uint64_t context; /* the ucontext_t with the registers that it was interrupted at */
 };
 
-/* A fault that a handler of the program took, and ended the process. */
+/* A fault that a handler of the program took, and ended the process, or returns to for ever. */
 struct fl_handled {
     uint32_t active;
     uint32_t pad;

@@ -121,11 +121,14 @@ class SharedArea:
         faults = [slot.fault, *slot.also[: min(slot.also_count, layout.ALSO)]]
         throws = slot.exceptions[: min(slot.exception_count, layout.EXCEPTIONS)]
         parked = ParkedThreads(slot.parked, slot.parked_count)
-        return Death(slot.fault.pid, tuple(map(_raw_fault, faults)), tuple(map(_raw_throw, throws)), parked)
+        is_in_doubt = bool(slot.is_in_doubt)
+        return Death(
+            slot.fault.pid, tuple(map(_raw_fault, faults)), tuple(map(_raw_throw, throws)), parked, is_in_doubt
+        )
 
-    def release(self, slot: layout.Slot) -> None:
-        """Let the process die."""
-        slot.state = layout.FREE
+    def release(self, slot: layout.Slot, dies: bool = True) -> None:
+        """Let the process die, or live on where that was in doubt."""
+        slot.state = layout.FREE if dies else layout.SPARED
         _futex(ctypes.c_uint32.from_buffer(slot, 0), FUTEX_WAKE, 2**31 - 1)
 
     def handled_fault(self, pid: int, since: float) -> Death | None:
@@ -134,6 +137,11 @@ class SharedArea:
         if not handled.active or handled.fault.pid != pid or handled.fault.time_ns / 1e9 < since:
             return None
         return Death(pid, (_raw_fault(handled.fault),))
+
+    def endless_fault(self, pid: int, since: float) -> tuple[RawFault, ...]:
+        """The fault that this process has not got past, as long as it lives; at most one."""
+        death = self.handled_fault(pid, since)
+        return death.faults if death and death.faults[0].endless else ()
 
     def output_tail(self, pid: int | None, descriptor: int) -> str:
         """The last of what a process (None: any) wrote, as far as the ring reaches back."""
@@ -147,7 +155,7 @@ class SharedArea:
 
 def _raw_fault(fault: layout.Fault) -> RawFault:
     registers = dict(zip(layout.GREGS, fault.gregs, strict=True))
-    return RawFault(fault.tid, bytes(fault.siginfo), registers, bool(fault.chained))
+    return RawFault(fault.tid, bytes(fault.siginfo), registers, fault.chained == 1, fault.chained == 2)
 
 
 def _raw_throw(throw: layout.CppThrow) -> RawThrow:

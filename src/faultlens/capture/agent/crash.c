@@ -23,26 +23,35 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
     return kernel(SYS_futex, (long)word, operation, value, (long)timeout, 0, 0);
 }
 
-static void __attribute__((noreturn)) stand_still(void) {
-    uint64_t all = ~0ull;
-    for (;;) kernel(SYS_rt_sigsuspend, (long)&all, sizeof all, 0, 0, 0, 0);
+/* Raised when it turns out that the process lives on: those that stand still are woken. */
+static uint32_t spared;
+
+static uint32_t times_spared(void) { return __atomic_load_n(&spared, __ATOMIC_ACQUIRE); }
+
+static void stand_still(uint32_t until_not) {
+    while (times_spared() == until_not) futex(&spared, FUTEX_WAIT, until_not, NULL);
 }
 
 /* What cannot be stopped must at least not end the process, which would be dead by now without us. */
 void hold_if_crashing(void) {
-    uint64_t who = __atomic_load_n(&crashing, __ATOMIC_ACQUIRE);
-    if (who && who >> 32 == (uint64_t)process_id() && who != identity()) stand_still();
+    uint32_t times = times_spared();
+    uint64_t all = ~0ull, mask, who = __atomic_load_n(&crashing, __ATOMIC_ACQUIRE);
+    if (!who || who >> 32 != (uint64_t)process_id() || who == identity()) return;
+    kernel(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&mask, sizeof all, 0, 0);
+    stand_still(times);
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask, 0, 0);
 }
 
 /* ---------------------------------------------------------------------------------- all threads stand still */
 
-static void __attribute__((noreturn)) park(void *context) {
+static void park(void *context) {
+    uint32_t times = times_spared();
     uint32_t index = __atomic_fetch_add(&parked_count, 1, __ATOMIC_ACQ_REL);
     if (index < MAX_PARKED) {
         parked[index].context = (uint64_t)context;
         __atomic_store_n(&parked[index].tid, thread_id(), __ATOMIC_RELEASE);
     }
-    stand_still();
+    stand_still(times);
 }
 
 static void on_park(int signal_number, siginfo_t *info, void *context) {
@@ -109,12 +118,15 @@ static uint32_t signal_threads(int folder, int pid, int self) {
     return sent_count - before;
 }
 
+static struct kernel_action libc_action; /* of our signal, which is the C library's own */
+
 /* A thread that runs is stopped within microseconds; one that waits in the kernel stays there. */
 static void stop_other_threads(void) {
-    struct kernel_action action = {(void *)on_park, SA_SIGINFO | SA_ONSTACK | SA_RESTORER, restorer, ~0ull};
+    unsigned long flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_RESTORER;
+    struct kernel_action action = {(void *)on_park, flags, restorer, ~0ull};
     sent_count = parked_count = 0;
     int folder = open_task_folder();
-    kernel_action(OUR_SIGNAL, &action, NULL);
+    kernel_action(OUR_SIGNAL, &action, &libc_action);
     int64_t end = now_ns() + PARK_LIMIT_NS;
     /* Threads that run may start others: look again until nothing is new. */
     while (signal_threads(folder, process_id(), thread_id()) && now_ns() < end)
@@ -125,7 +137,7 @@ static void stop_other_threads(void) {
 
 /* -------------------------------------------------------------------------------------- the supervisor looks */
 
-static struct fl_slot *claim_slot(void) {
+struct fl_slot *claim_slot(void) {
     for (int i = 0; i < FL_SLOTS; i++) {
         uint32_t expected = FL_FREE;
         if (__atomic_compare_exchange_n(&area->slots[i].state, &expected, FL_CLAIMED, false, __ATOMIC_ACQ_REL,
@@ -152,7 +164,7 @@ static void wait_while(struct fl_slot *slot, uint32_t state, uint32_t limit_ms) 
     }
 }
 
-static void tell_supervisor(struct fl_slot *slot) {
+void tell_supervisor(struct fl_slot *slot) {
     copy_exceptions(slot);
     kernel(SYS_prctl, PR_SET_PTRACER, area->supervisor_pid, 0, 0, 0, 0);
     __atomic_store_n(&slot->state, FL_WAITING, __ATOMIC_RELEASE);
@@ -163,7 +175,7 @@ static void tell_supervisor(struct fl_slot *slot) {
 }
 
 /* Another thread is being reported already: leave a note and wait for the end of the process. */
-static void __attribute__((noreturn)) join_crash(int signal_number, siginfo_t *info, ucontext_t *context) {
+static void join_crash(int signal_number, siginfo_t *info, ucontext_t *context) {
     struct fl_slot *slot = __atomic_load_n(&crash_slot, __ATOMIC_ACQUIRE);
     if (slot) {
         uint32_t index = __atomic_fetch_add(&slot->also_count, 1, __ATOMIC_ACQ_REL);
@@ -223,30 +235,61 @@ static void let_it_happen(int signal_number, siginfo_t *info, ucontext_t *contex
     context->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 }
 
-void report_crash(int signal_number, siginfo_t *info, ucontext_t *context, const struct fl_fault *first, int dies_by) {
-    uint64_t all = ~0ull, self = identity(), who = __atomic_load_n(&crashing, __ATOMIC_ACQUIRE);
+static void block_all_signals(void) {
+    uint64_t all = ~0ull;
     kernel(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, 0, sizeof all, 0, 0);
+}
+
+/* Returns where it was told; NULL: nowhere. */
+static struct fl_slot *report(int signal_number, siginfo_t *info, ucontext_t *context, const struct fl_fault *first,
+                              bool is_in_doubt) {
+    uint64_t self = identity(), who = __atomic_load_n(&crashing, __ATOMIC_ACQUIRE);
+    block_all_signals();
     do {
-        if (who >> 32 == self >> 32 && who != self) join_crash(signal_number, info, context);
-    } while (who != self &&
-             !__atomic_compare_exchange_n(&crashing, &who, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-    struct fl_slot *slot = NULL;
-    if (who != self) { /* else it is our second time here */
-        stop_other_threads();
-        slot = claim_slot();
-    }
-    if (slot) {
-        slot->also_count = slot->exception_count = 0;
-        slot->parked = (uint64_t)parked;
-        if (first)
-            slot->fault = *first;
-        else
-            fill_fault(&slot->fault, signal_number, info, context);
-        slot->parked_count = __atomic_load_n(&parked_count, __ATOMIC_ACQUIRE);
-        __atomic_store_n(&crash_slot, slot, __ATOMIC_RELEASE);
-        tell_supervisor(slot);
-    }
+        if (who == self) return NULL; /* our second time here */
+        while (who >> 32 == self >> 32) {
+            join_crash(signal_number, info, context);
+            who = __atomic_load_n(&crashing, __ATOMIC_ACQUIRE);
+        }
+    } while (!__atomic_compare_exchange_n(&crashing, &who, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    stop_other_threads();
+    struct fl_slot *slot = claim_slot();
+    if (!slot) return NULL;
+    slot->also_count = slot->exception_count = 0;
+    slot->is_in_doubt = is_in_doubt;
+    slot->parked = (uint64_t)parked;
+    if (first)
+        slot->fault = *first;
+    else
+        fill_fault(&slot->fault, signal_number, info, context);
+    slot->parked_count = __atomic_load_n(&parked_count, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&crash_slot, slot, __ATOMIC_RELEASE);
+    tell_supervisor(slot);
+    return slot;
+}
+
+void report_crash(int signal_number, siginfo_t *info, ucontext_t *context, const struct fl_fault *first, int dies_by) {
+    report(signal_number, info, context, first, false);
     let_it_happen(dies_by, info, context);
+}
+
+static void live_on(struct fl_slot *slot) {
+    uint32_t expected = FL_SPARED;
+    if (slot) __atomic_compare_exchange_n(&slot->state, &expected, FL_FREE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    kernel_action(OUR_SIGNAL, &libc_action, NULL);
+    __atomic_store_n(&crash_slot, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&crashing, 0, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&spared, 1, __ATOMIC_ACQ_REL);
+    futex(&spared, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+/* The handler of the program has returned to abort(), which now ends the process by itself: nothing is to be done but to
+ * keep the others from using the time. Whether it is abort() the supervisor sees better than we do. */
+void report_abort(siginfo_t *info, ucontext_t *context, const struct fl_fault *first) {
+    struct fl_slot *slot = report(SIGABRT, info, context, first, true);
+    bool is_let_go = slot && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == FL_FREE;
+    bool is_anothers = slot && slot->fault.pid != process_id();
+    if (!is_let_go && !is_anothers) live_on(slot);
 }
 
 EXPORT void __attribute__((noreturn)) _exit(int status) {

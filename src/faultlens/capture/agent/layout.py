@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_char, c_int16, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
 
 MAGIC = 0x534E454C544C5546
-VERSION = 4
+VERSION = 5
 SLOTS = 16
 ALSO = 3
 HANDLED = 16
@@ -19,7 +19,7 @@ THROW_FRAMES = 16
 OUTPUT_BYTES = 256 * 1024
 OUTPUT_MAGIC = 0x4C46
 
-FREE, CLAIMED, WAITING, ACCEPTED = range(4)
+FREE, CLAIMED, WAITING, ACCEPTED, SPARED = range(5)
 LOADABLE, FOREIGN, SANITIZED = range(3)
 
 # Order of gregs in ucontext_t, <sys/ucontext.h>.
@@ -57,6 +57,8 @@ class Slot(ctypes.Structure):
         ("also_count", c_uint32),
         ("exception_count", c_uint32),
         ("parked_count", c_uint32),
+        ("is_in_doubt", c_uint32),
+        ("pad", c_uint32),
         ("parked", c_uint64),
         ("fault", Fault),
         ("also", Fault * ALSO),

@@ -10,6 +10,7 @@
  *   loadable.c  whether the agent can be loaded into a program
  *   inside.c    Python code of ours in Python programs
  *   agent.c     the start
+ *   installed.c the other start: faultlens.install(), in a program that runs already
  */
 #ifndef FAULTLENS_PARTS_H
 #define FAULTLENS_PARTS_H
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -49,7 +51,7 @@ extern int own_pid;          /* getpid() is a system call; children of vfork and
     X(sigaction) X(signal) X(sysv_signal) X(sigset) X(siginterrupt) X(sigaltstack) X(pthread_create) X(write)       \
     X(writev) X(syscall) X(prctl) X(ptrace) X(_exit) X(_Fork) X(fwrite) X(fputs) X(fputc) X(putc) X(vfprintf)                 \
     X(__vfprintf_chk) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp) X(open) X(open64)      \
-    X(clock_gettime)
+    X(clock_gettime) X(abort)
 
 extern int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list arguments);
 extern void __longjmp_chk(struct __jmp_buf_tag to[1], int value) __attribute__((noreturn));
@@ -108,6 +110,7 @@ extern void *restorer; /* the C library's way back from a handler */
 #ifndef SA_RESTORER
 #define SA_RESTORER 0x04000000
 #endif
+void learn_restorer(void);
 void cover_default_actions(void);
 extern bool stands_aside; /* crashes are not reported: the program's actions go to the kernel as they are */
 void step_aside(void); /* in a child of vfork(), for itself alone */
@@ -121,8 +124,14 @@ void fill_fault(struct fl_fault *fault, int signal_number, const siginfo_t *info
 /* crash.c */
 /* `first`: the fault that led to it, if a handler of the program raised the signal. */
 void report_crash(int signal_number, siginfo_t *info, ucontext_t *context, const struct fl_fault *first, int dies_by);
+void report_abort(siginfo_t *info, ucontext_t *context, const struct fl_fault *first);
 void hold_if_crashing(void);
 void look_for_supervisor(void);
+struct fl_slot *claim_slot(void); /* NULL: too many crash at once */
+void tell_supervisor(struct fl_slot *slot); /* returns when it has looked */
+
+/* agent.c */
+struct fl_area *open_area(const char *path);
 
 /* stacks.c */
 extern pthread_key_t own_stack_key;

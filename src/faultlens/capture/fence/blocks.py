@@ -51,7 +51,9 @@ def _hunt(state: fence.State | None, block: FencedBlock | None) -> Hunt:
         return Hunt(block=block)
     chosen = (state.fenced + state.passed) * state.every
     one_of = max(round(chosen / state.fenced), 1) if state.fenced and state.every else None
-    return Hunt(fenced=state.fenced, one_of=one_of, block=block, problem=state.problem)
+    watched: Literal["some", "tensors", "all"]
+    watched = "all" if state.every == 1 else "tensors" if state.aligned_every == 1 else "some"
+    return Hunt(fenced=state.fenced, one_of=one_of, watched=watched, block=block, problem=state.problem)
 
 
 def _at_fault(table: Path, pid: int, fault: Fault | None, mappings: Sequence[Mapping]) -> FencedBlock | None:

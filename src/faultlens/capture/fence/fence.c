@@ -652,10 +652,28 @@ static void *reserve(size_t bytes, int protection) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Whether somebody else's allocator is the one that the program calls. An executable at a fixed address (Debian's
+   python3) that takes the address of a function has an entry of its own for it, which is no definition and leads to
+   whoever has one: such a name tells nothing, and the others are asked. */
+static bool is_preceded(void) {
+    static const char *const names[] = {"malloc", "calloc", "realloc", "free", "posix_memalign", "malloc_usable_size"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        Dl_info owner;
+        const ElfW(Sym) *symbol = NULL;
+        void *function = dlsym(RTLD_DEFAULT, names[i]);
+        if (!dladdr1(function, &owner, (void **)&symbol, RTLD_DL_SYMENT))
+            return true;
+        bool defined = !symbol || symbol->st_shndx != SHN_UNDEF;
+        if (defined && owner.dli_fbase != (const void *)__ehdr_start)
+            return true;
+    }
+    return false;
+}
+
 /* Why there can be no fence, or NULL. */
 static const char *build_fence(void) {
     Dl_info owner;
-    if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &owner) || owner.dli_fbase != (const void *)__ehdr_start)
+    if (is_preceded())
         return "another allocator comes before it";
     const char *name = dladdr((void *)REAL(malloc), &owner) ? strrchr(owner.dli_fname, '/') : NULL;
     if (!name || (strncmp(name, "/libc.so", 8) && strncmp(name, "/libc-2", 7) && strncmp(name, "/libc_malloc_debug", 18)))
