@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-OutcomeKind = Literal["signal", "exception", "exit", "ok", "hang"]
+# "timeout": it was still running when its time was up; "hang": a core taken of a living process, and older reports.
+OutcomeKind = Literal["signal", "exception", "exit", "ok", "hang", "timeout"]
 CaptureMethod = Literal["agent", "tracer", "core", "status"]
 Access = Literal["read", "write", "execute"]
 
@@ -75,8 +76,9 @@ class Fault(Record, frozen=True):
     registers: dict[str, Address] = {}
     instruction: Instruction | None = None
     # "direct": seen as it happened; "chained": seen before the program's own handler, which gave up;
+    # "endless": which returned to the instruction, so that it faults again and again;
     # "signal-frame": read back from the frame that an earlier handler left on the stack.
-    seen: Literal["direct", "chained", "signal-frame"] = "direct"
+    seen: Literal["direct", "chained", "endless", "signal-frame"] = "direct"
 
 
 # ------------------------------------------------------------------------------------------- threads
@@ -98,6 +100,24 @@ class Frame(Record, frozen=True):
     approximate: bool = False
 
 
+class Lock(Record, frozen=True):
+    """A lock that a thread waits for, as it lay in memory."""
+
+    kind: Literal["mutex", "rwlock", "RLock"]  # of pthreads, or of Python
+    address: Address
+    holder: int | None = None  # the thread that it says has it
+
+
+class SystemCall(Record, frozen=True):
+    """What a thread stood in at the time limit, and which processes of the program can end it."""
+
+    name: Literal["read", "write", "wait"]
+    target: Literal["pipe", "socket", "file", "process"]
+    pipe: str | None = None  # as the kernel names it: "pipe:[4711]"
+    # That have the other end of the pipe open; of "wait", whose end is waited for, empty for any child.
+    processes: tuple[int, ...] = ()
+
+
 class Thread(Record, frozen=True):
     id: int
     frames: tuple[Frame, ...] = ()
@@ -109,6 +129,10 @@ class Thread(Record, frozen=True):
     collecting_garbage: bool = False
     stack_pointer: Address | None = None
     program_counter: Address | None = None
+    lock: Lock | None = None  # that it waits for; only where it was still running
+    call: SystemCall | None = None  # at its time limit
+    cpu: float | None = None  # seconds of CPU time, and …
+    moved: int | None = None  # … bytes read or written by system calls, in the time of Crash.activity
 
 
 class CppException(Record, frozen=True):
@@ -150,6 +174,7 @@ class Hunt(Record, frozen=True):
 
     fenced: int = 0  # blocks, ever
     one_of: int | None = None  # of how many allocations each was one, about
+    watched: Literal["some", "tensors", "all"] = "some"  # what was to be fenced, as long as there was room
     block: FencedBlock | None = None  # that was misused
     problem: str | None = None  # why there was no fence
 
@@ -250,6 +275,18 @@ class Sample(Record, frozen=True):
     steps: int | None = None  # made since the start, where the program's loop is known
 
 
+class Activity(Record, frozen=True):
+    """What a process did between two looks, the second at its time limit. Sizes in bytes."""
+
+    limit: float  # of the time, in seconds since the start
+    seconds: float  # between the looks
+    cpu: float  # seconds of CPU time, of all threads
+    read: int | None = None  # by system calls and over TCP
+    written: int | None = None
+    steps: int | None = None  # made, where the program's loop is known
+    idle: float | None = None  # seconds before the limit in which it did next to nothing
+
+
 class StopRequest(Record, frozen=True):
     """faultlens itself asked the program to end (SIGTERM), before memory would have run out. Sizes in bytes."""
 
@@ -304,6 +341,15 @@ class Held(Record, frozen=True):
     inside: bool = True  # the program itself was asked; it answers between two steps or calls. False: seen from outside
     steps: int | None = None  # made until then
     holders: tuple[Holder, ...] = ()  # the largest first
+
+
+class LastLines(Record, frozen=True):
+    """Where the program stood when memory was nearly used up, seen from outside. Sizes in bytes."""
+
+    seconds: float  # since the start
+    used: int
+    limit: int
+    frames: tuple[Frame, ...]  # the innermost of Python
 
 
 # --------------------------------------------------------------------------------- inside TensorFlow
@@ -400,7 +446,8 @@ class Package(Record, frozen=True):
 class PythonInfo(Record, frozen=True):
     version: str | None = None
     executable: str | None = None
-    prefix: str | None = None
+    prefix: str | None = None  # its virtual environment
+    path: tuple[str, ...] = ()  # its `sys.path`, where that could be read
     packages: tuple[Package, ...] = ()
 
 
@@ -441,6 +488,7 @@ class Crash(Record, frozen=True):
     threads: tuple[Thread, ...] = ()  # the crashed one first
     kernels: tuple[Kernel, ...] = ()  # TensorFlow's ops in flight, the one at fault first
     progress: Progress | None = None
+    activity: Activity | None = None  # of a program that was still running at its time limit
     saving: Saving | None = None
     exceptions: tuple[CppException, ...] = ()  # latest first
     hunt: Hunt | None = None  # of `run --hunt`
@@ -456,6 +504,7 @@ class Crash(Record, frozen=True):
     timeline: tuple[Sample, ...] = ()
     growth: tuple[Growth, ...] = ()  # leaks, the worst first
     held: Held | None = None
+    last_lines: LastLines | None = None
     stop_request: StopRequest | None = None  # of `run --stop-before-oom`
     output: Output = Output()
     kernel_log: tuple[str, ...] = ()
@@ -465,7 +514,13 @@ class Crash(Record, frozen=True):
     sources: dict[str, str] = {}
     source_digests: dict[str, str] = {}  # path -> SHA-256 of the whole file
     children: tuple[Crash, ...] = ()
+    times: int = 1  # how many processes of the program died in the same place; the first one is described
     gaps: tuple[str, ...] = ()  # what could not be recorded, and why
+
+    @property
+    def was_running(self) -> bool:
+        """It had not ended by itself when it was looked at."""
+        return self.outcome.kind in ("timeout", "hang")
 
     @property
     def crashed_thread(self) -> Thread | None:

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from faultlens import finding
 from faultlens.causes import catalogue
 from faultlens.causes.base import PROVEN, Cause, Finding
+from faultlens.causes.next_hunt import hunt_further
 from faultlens.clues.case import Case
-from faultlens.clues.children import made_it_fail
+from faultlens.clues.children import subject_of
 from faultlens.crash import Crash
 from faultlens.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
 
@@ -19,9 +20,11 @@ UNKNOWN_BELOW = 0.4  # less than this is no verdict
 AGAINST = 0.15  # what a fact that does not fit costs
 CONTESTED = 0.08  # what a rival that is nearly as strong costs
 NEARLY = 0.1
+EVEN = 0.5  # two that explain the facts equally well
 GUESS = 0.3
 FORESEEN = 0.1  # what it adds that the doctor, who did not see the crash, finds its cause in the environment
 MAX_DIAGNOSES = 5
+MEMORY_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGTRAP")  # what damaged memory ends in
 
 
 class Verdict(NamedTuple):
@@ -36,8 +39,8 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
     case = Case(subject_of(crash))
     findings = _behind_fence([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
     supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
-    ranked = sorted(supported, key=lambda pair: (-_confidence(pair[1]), pair[0].code))
-    diagnoses = [_diagnosis(case, cause, found, _contested(found, ranked)) for cause, found in ranked[:MAX_DIAGNOSES]]
+    ranked = _without_general(sorted(supported, key=_rank))
+    diagnoses = _weighed(case, ranked[:MAX_DIAGNOSES])
     if _needs_explaining(case.crash) and (not diagnoses or diagnoses[0].confidence < UNKNOWN_BELOW):
         diagnoses.insert(0, _unknown(case, foreseen))
     named = {cause.slug for cause, _ in ranked}
@@ -47,13 +50,6 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
         if cause.slug not in named and (because := cause.rule_out(case)) is not None
     ]
     return Verdict(tuple(diagnoses), tuple(ruled_out) if diagnoses else ())
-
-
-def subject_of(crash: Crash) -> Crash:
-    """The process to explain: the program, or the child whose crash made it fail."""
-    if crash.fault is not None or crash.outcome.kind in ("signal", "hang"):
-        return crash
-    return next((child for child in crash.children if made_it_fail(child, crash)), crash)
 
 
 def _behind_fence(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
@@ -88,18 +84,50 @@ def _confidence(found: Finding) -> float:
     return max(0.05, found.strength - AGAINST * len(found.against))
 
 
-def _contested(found: Finding, ranked: Sequence[tuple[Cause, Finding]]) -> float:
-    """The confidence, less something if another cause explains the facts nearly as well."""
-    own = _confidence(found)
-    rivals = [other for _, other in ranked if other is not found and _confidence(other) > own - NEARLY]
-    return round(own - (CONTESTED if rivals else 0), 2)
+def _rank(pair: tuple[Cause, Finding]) -> tuple[float, int, str]:
+    """What is equally strong is ranked by how many facts it rests on."""
+    cause, found = pair
+    return -round(_confidence(found), 2), -len(set(found.evidence)), cause.code
+
+
+def _without_general(ranked: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
+    """What happened goes without saying where a cause is named that says why."""
+    specific = [pair for pair in ranked if not pair[1].general]
+    return specific if any(_confidence(found) >= UNKNOWN_BELOW for _, found in specific) else ranked
+
+
+def _weighed(case: Case, ranked: Sequence[tuple[Cause, Finding]]) -> list[Diagnosis]:
+    """How sure each is: less where another explains the facts nearly as well; the others no more than is left."""
+    if not ranked:
+        return []
+    (cause, best), *others = ranked
+    rival = next((pair for pair in others if _confidence(pair[1]) > _confidence(best) - NEARLY), None)
+    undecided = rival is not None and _rank((cause, best))[:2] == _rank(rival)[:2]
+    sure = _confidence(best) - (CONTESTED if rival else 0)
+    sure = min(sure, EVEN) if undecided else sure
+    if rival is not None:
+        best = _with_rival(cause, best, *rival, undecided)
+    left = EVEN if undecided else 1 - sure
+    rest = [_diagnosis(case, other, found, min(_confidence(found), left)) for other, found in others]
+    return [_diagnosis(case, cause, best, sure), *rest]
+
+
+def _with_rival(cause: Cause, found: Finding, rival: Cause, other: Finding, undecided: bool) -> Finding:
+    """Says that another explanation remains, and what would decide between the two."""
+    how = "as well" if undecided else "nearly as well"
+    fact = Evidence(fact=f"{rival.code} {rival.slug} explains the facts {how}: {other.title}", source="rival")
+    apart = Fix(
+        title=f"find out whether it is {cause.slug} or {rival.slug}",
+        detail=f"{cause.slug}: {cause.proof}. {rival.slug}: {rival.proof}.",
+    )
+    return replace(found, evidence=(*found.evidence, fact), fixes=(*found.fixes, apart))
 
 
 def _diagnosis(case: Case, cause: Cause, found: Finding, confidence: float) -> Diagnosis:
     return Diagnosis(
         cause=cause.slug,
         code=cause.code,
-        confidence=confidence,
+        confidence=round(confidence, 2),
         title=found.title,
         location=found.location or case.location,
         called_from=case.called_from if found.location is None else None,
@@ -110,7 +138,7 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, confidence: float) -> D
 
 
 def _needs_explaining(crash: Crash) -> bool:
-    return crash.outcome.kind in ("signal", "hang") or crash.fault is not None
+    return crash.outcome.kind == "signal" or crash.was_running or crash.fault is not None
 
 
 def _unknown(case: Case, foreseen: Sequence[finding.Finding]) -> Diagnosis:
@@ -119,16 +147,10 @@ def _unknown(case: Case, foreseen: Sequence[finding.Finding]) -> Diagnosis:
     if case.crash.method == "status":
         detail = "only the exit status was seen"
         fixes.append(Fix(title="run it again under `faultlens run`", detail=detail, grade="safe"))
-    if case.fault is not None and case.custom_libraries:
-        names = ", ".join(path.rpartition("/")[2] for path in case.custom_libraries[:3])
-        fixes.append(Fix(title=f"rebuild {names} with -fsanitize=address and run it again"))
-    fixes.append(
-        Fix(
-            title="run it again with glibc's heap checks",
-            detail="MALLOC_CHECK_=3 LD_PRELOAD=libc_malloc_debug.so.0 faultlens run …",
-            grade="safe",
-        )
-    )
+    if case.signal in MEMORY_SIGNALS:
+        fixes.extend(hunt_further(case))
+    if not fixes:
+        fixes.append(Fix(title="look at all that was recorded", detail="faultlens show -v", grade="safe"))
     return Diagnosis(
         cause=UNKNOWN,
         code="FL000",

@@ -9,6 +9,7 @@ from faultlens.diagnosis import Evidence, Fix
 
 Mark = Literal["ok", "warning", "error", "skipped"]
 SCHEMA_VERSION = 1
+NOT_GIVEN = "none given"  # how the summary of a check begins that is made on demand
 
 
 class Repair(Record, frozen=True):

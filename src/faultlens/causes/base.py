@@ -31,6 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     op: str | None = None
     against: tuple[str, ...] = ()  # facts that do not fit; each one lowers the confidence
     by_fence: bool = False  # it rests on the block that the fence caught: others can only guess
+    general: bool = False  # it says what happened, not why: any cause that the facts support says more
 
 
 class Cause(ABC):
@@ -54,6 +55,12 @@ class Cause(ABC):
     @property
     def explanation(self) -> str:
         return inspect.cleandoc(type(self).__doc__ or "")
+
+    @property
+    def proof(self) -> str:
+        """How to prove it, in one sentence."""
+        section = self.explanation.partition("## How to prove it")[2].partition("\n## ")[0]
+        return " ".join(section.split()).partition(". ")[0].rstrip(".")
 
     @abstractmethod
     def examine(self, case: Case) -> Finding | None:

@@ -15,6 +15,7 @@ _HALF = 1 << 32
 _NEAR = 16 << 30  # more than the gaps between the mappings of a large program
 _GENERAL_PROTECTION = 13
 _FREED_SHIFT = 12  # glibc stores the first pointer of a freed block shifted by this ("safe linking")
+_REPEATED = {"sb ": 1, "sw ": 2, "sd ": 4, "sq ": 8}  # bytes that "rep stosq" writes at a time
 _ALIGNED = ("movaps", "movapd", "movdqa", "movntps", "movntpd", "movntdq")
 
 
@@ -24,7 +25,18 @@ def operand(fault: Fault) -> MemoryOperand | None:
     for candidate in operands:
         if candidate.address is not None and candidate.address == fault.address:
             return candidate
-    return operands[0] if operands else None
+    # The kernel tells no address where there can be none: of a copy's two operands it is that one.
+    impossible = (each for each in operands if is_protection_fault(fault) and _is_no_address(each.address))
+    return next(impossible, operands[0] if operands else None)
+
+
+def pointer(fault: Fault) -> int | None:
+    """The pointer that the address was computed from; what is added to it comes later, or is small."""
+    found, address = operand(fault), target(fault)
+    values = [int(value) for value in found.registers.values()] if found else []
+    if address is None or address < NULL_PAGE:
+        return values[0] if values else address
+    return next((value for value in values if value >= NULL_PAGE), address)
 
 
 def target(fault: Fault) -> int | None:
@@ -43,7 +55,12 @@ def is_wild(fault: Fault) -> bool:
     """No address at all: the pointer was overwritten, freed or never set."""
     if not is_protection_fault(fault):
         return False
-    return any(CANONICAL_TOP <= address < _FULL - CANONICAL_TOP for address in (target(fault), jump(fault)) if address)
+    return _is_no_address(target(fault)) or _is_no_address(jump(fault))
+
+
+def _is_no_address(value: int | None) -> bool:
+    """Neither the program's nor the kernel's half of the address space."""
+    return value is not None and CANONICAL_TOP <= value < _FULL - CANONICAL_TOP
 
 
 def jump(fault: Fault) -> int | None:
@@ -65,6 +82,11 @@ def misaligned(fault: Fault) -> MemoryOperand | None:
 def is_accessible(crash: Crash, address: int) -> bool:
     mapping = mapping_at(crash, address)
     return mapping is not None and "r" in mapping.permissions
+
+
+def leads_nowhere(crash: Crash, address: int) -> bool:
+    """Nothing is mapped there, or ever could be; null and what is near it is another matter."""
+    return address >= NULL_PAGE and mapping_at(crash, address) is None
 
 
 def is_hole(crash: Crash, address: int) -> bool:
@@ -90,6 +112,20 @@ def ran_off(crash: Crash, address: int) -> bool:
     across = is_accessible(crash, address) and not is_accessible(crash, address + WIDEST)
     before = is_accessible(crash, address - address % PAGE + PAGE) and address % PAGE >= PAGE - WIDEST
     return after or across or before
+
+
+def left_writable(crash: Crash, fault: Fault) -> bool:
+    """A copy ran on from writable memory, where it was told to begin, into what lies behind and may not be written."""
+    text = fault.instruction.text if fault.instruction else ""
+    # Where the C library's functions keep their result, the destination.
+    address, begin = fault.address, fault.registers.get("rdx" if text.startswith("rep stos") else "rax")
+    mapping = mapping_at(crash, address) if address is not None else None
+    if fault.access != "write" or mapping is None or "w" in mapping.permissions or address is None or begin is None:
+        return False
+    before = mapping_at(crash, begin)
+    return (
+        begin < mapping.start <= address < mapping.start + WIDEST and before is not None and "w" in before.permissions
+    )
 
 
 def started_inside(crash: Crash, fault: Fault) -> bool:
@@ -121,6 +157,22 @@ def _walked_from(crash: Crash, start: int, address: int) -> bool:
     """The access went through a buffer that begins at `start`, and that memory is gone as well."""
     gone = NULL_PAGE <= start < CANONICAL_TOP and mapping_at(crash, start) is None
     return gone and 0 <= address - start < _LONGEST_WALK
+
+
+def copied_bytes(fault: Fault, write: bool) -> tuple[int, int] | None:
+    """From where to where a copying function of the C library was told to write, or to read, if the registers tell.
+
+    `rep` counts down in rcx; the others keep the destination in rax, which they return, and some the count in rdx."""
+    registers, address = fault.registers, fault.address
+    text = fault.instruction.text if fault.instruction else ""
+    if address is None or not {"rax", "rcx", "rdx", "rsi", "rdi"} <= registers.keys():
+        return None
+    if text.startswith("rep "):
+        start = registers["rdi" if write else "rsi"]
+        count = registers["rcx"] * next((size for unit, size in _REPEATED.items() if unit in text), 1)
+    else:
+        start, count = registers["rax" if write else "rsi"], registers["rdx"]
+    return (start, start + count) if start <= address < start + count < CANONICAL_TOP else None
 
 
 def cut_pointer(crash: Crash, fault: Fault) -> int | None:

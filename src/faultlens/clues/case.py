@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from faultlens.clues import addresses, fenced, messages, ops
-from faultlens.clues.frames import is_own, user_frame, without_dying
+from faultlens.clues.frames import is_nameless, is_own, user_frame, without_dying
 from faultlens.clues.kernels import in_words, kernel_at_fault
 from faultlens.clues.last_words import python_exception
 from faultlens.clues.messages import CheckFailure, Termination
@@ -197,9 +197,13 @@ class Case:
         where = f" at address {fault.address:#x}" if fault.address is not None else ""
         access = f", {fault.access} access" if fault.access else ""
         facts = [Evidence(fact=f"{fault.signal} ({fault.code}){where}{access}", source="siginfo")]
+        if fault.seen == "endless":
+            fact = "a handler of the program returns to this instruction, which then faults again, without end"
+            facts.append(Evidence(fact=fact, source="agent"))
         if self.culprit:
             library = (self.culprit.library or "").rpartition("/")[2]
-            facts.append(Evidence(fact=f"died in {ops.native_place(self.culprit)} of {library}", source="native stack"))
+            function = "" if is_nameless(self.culprit) else f"{ops.native_place(self.culprit)} of "
+            facts.append(Evidence(fact=f"died in {function}{library}", source="native stack"))
         if self.kernel:
             facts.append(Evidence(fact=in_words(self.kernel), source="kernels in flight"))
         return tuple(facts)

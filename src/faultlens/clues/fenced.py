@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from faultlens.clues.frames import is_kernel, short_function
-from faultlens.clues.owners import first_owned, owner_of
+from faultlens.clues.owners import Owner, first_owned, is_ctypes, is_ffi, owner_of
 from faultlens.crash import Crash, FencedBlock, Frame
 
 FENCE = "fence"  # the source of evidence
 _CHAIN = 3
-_CTYPES = re.compile(r"/_ctypes\.[^/]*\.so$")
+_NEAREST = 3  # frames, beyond which it was somebody else who asked
+_NAMES: dict[Owner, str] = {"numpy": "NumPy", "tensorflow": "TensorFlow", "python": "Python"}
 _SEEN = {
     "free": "when it was freed",
     "exit": "when the program ended",
     "death": "when the program died",
+}
+_FENCES = {
+    "--hunt=tensors": "--hunt=tensors, for every tensor",
+    "--hunt=all": "--hunt=all, for every block, slowly",
 }
 Facts = list[tuple[str, str]]
 
@@ -38,6 +42,10 @@ def place_in(block: FencedBlock) -> str:
     return f"{_bytes(behind)} behind the end of {of}" if behind else f"right behind the end of {of}"
 
 
+def seen(block: FencedBlock) -> str:
+    return _SEEN.get(block.seen, "at once")
+
+
 def facts_of(block: FencedBlock) -> Facts:
     """Its history, as evidence."""
     made = f"it was allocated by {_chain(block.made)}{_when(block.made_before)} on thread {block.made_by}"
@@ -48,6 +56,20 @@ def facts_of(block: FencedBlock) -> Facts:
     return facts
 
 
+def allocator(block: FencedBlock) -> str:
+    """Who asked for the block, in a word: its own code, or the runtime that did it for Python."""
+    if own := own_frame(block.made):
+        return _called(own)
+    nearest = [frame for frame in block.made if owner_of(frame) != "system" or is_ffi(frame)][:_NEAREST]
+    if any(map(is_ffi, nearest)):
+        return "Python, through ctypes,"
+    if any(map(is_ctypes, nearest)):
+        return "ctypes"
+    return next((_NAMES[owner_of(frame)] for frame in block.made if owner_of(frame) in _NAMES), None) or _chain(
+        block.made
+    )
+
+
 def without_hit(crash: Crash) -> str | None:
     """What a hunt that caught nothing is worth."""
     hunt = crash.hunt
@@ -56,9 +78,19 @@ def without_hit(crash: Crash) -> str | None:
     if hunt.problem:
         return f"nothing was fenced, because {hunt.problem}"
     share = f"one of {hunt.one_of:,} allocations was" if hunt.one_of else "few were"
+    step = next_hunt(crash)
+    return f"no fenced block was touched; {share} fenced. Run it again" + (f", or with {_FENCES[step]}" if step else "")
+
+
+def next_hunt(crash: Crash) -> str | None:
+    """The option that would fence more than this run did; None where all was to be fenced."""
+    hunt = crash.hunt
+    if hunt is None:
+        return "--hunt"
     tensors = any("libtensorflow" in library.path for library in crash.libraries)
-    next_step = "--hunt=tensors, for every tensor" if tensors else "--hunt=all, for every block, slowly"
-    return f"no fenced block was touched; {share} fenced. Run it again, or with {next_step}"
+    if hunt.watched == "some" and tensors:
+        return "--hunt=tensors"
+    return "--hunt=all" if hunt.watched != "all" else None
 
 
 def in_full(crash: Crash) -> Facts:
@@ -80,7 +112,7 @@ def asked_by_python(frames: Sequence[Frame]) -> bool:
     """Python called, through ctypes, the very function that allocated or freed."""
     above: list[Frame] = []
     for frame in frames:
-        if _CTYPES.search(frame.library or ""):
+        if is_ctypes(frame):
             return len(above) <= 1
         if owner_of(frame) != "system":
             above.append(frame)
@@ -96,7 +128,7 @@ def _misuse(block: FencedBlock) -> str:
         return f"byte {block.offset} of {place_in(block)} was used"
     if block.seen == "access":
         return f"the address lies {place_in(block)}"
-    return f"bytes were overwritten {place_in(block)}, seen {_SEEN[block.seen]}"
+    return f"bytes were overwritten {place_in(block)}, seen {seen(block)}"
 
 
 def _chain(frames: Sequence[Frame]) -> str:

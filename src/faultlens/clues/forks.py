@@ -5,35 +5,44 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from faultlens.clues.frames import package_of
+from faultlens.clues.locks import Blocked, blocked_threads, takers
 from faultlens.clues.owners import owner_of
-from faultlens.clues.waiting import waits_for
+from faultlens.clues.waiting import GIL, is_idle, wait_of
 from faultlens.crash import Crash, Thread
 
 _THREADED = ("tensorflow", "numpy", "package", "custom")  # whose locks and pools do not survive a fork
-# A worker that waits here has nothing to do, which is no hang.
-_IDLE = ("/multiprocessing/queues.py", "/multiprocessing/connection.py", "/concurrent/futures/process.py")
 
 
 class ForkedChild(NamedTuple):
     child: Crash
+    parent: Crash
     thread: Thread
     waiting: str
     inside: str | None  # the library below which it waits
     lacking: bool  # it has fewer threads than its parent
+    lock: Blocked | None = None  # that no thread of the child holds …
+    holder: Thread | None = None  # … and the thread of the parent that takes it, too
 
 
 def stuck_child(crash: Crash) -> ForkedChild | None:
     """A copy of the program that waits for a lock or for threads that it does not have."""
+    processes = {process.pid: process for process in (crash, *crash.children)}
     for child in crash.children:
-        if not is_copy(child, crash) or len(crash.threads) <= 1:
+        parent = processes.get(child.parent_pid, crash)
+        if not is_copy(child, parent) or len(parent.threads) <= 1:
             continue
         thread = child.launching_thread or next(iter(child.threads), None)
-        waiting = waits_for(thread) if thread else None
-        if thread is None or waiting is None or _is_idle(thread):
+        wait = wait_of(thread) if thread else None
+        if thread is None or wait is None or wait == GIL or is_idle(thread):
             continue
         inside = next((package_of(frame) for frame in thread.frames if owner_of(frame) in _THREADED), None)
-        if inside or waiting in ("a mutex", "a lock"):
-            return ForkedChild(child, thread, waiting, inside, len(child.threads) < len(crash.threads))
+        lacking = len(child.threads) < len(parent.threads)
+        lock = next((each for each in blocked_threads(child) if each.thread is thread), None)
+        if lock is not None and lock.holder is not None:
+            continue  # a thread that it does have
+        if lock is not None or inside:
+            holder = _holder(lock, parent) if lock else None
+            return ForkedChild(child, parent, thread, wait.what, inside, lacking, lock, holder)
     return None
 
 
@@ -46,6 +55,9 @@ def is_copy(child: Crash, parent: Crash) -> bool:
     return bool(shared) and all(places[library.path] == library.start for library in shared)
 
 
-def _is_idle(thread: Thread) -> bool:
-    innermost = next((frame for frame in thread.frames if frame.kind == "python"), None)
-    return innermost is not None and (innermost.file or "").endswith(_IDLE)
+def _holder(lock: Blocked, parent: Crash) -> Thread | None:
+    """A mutex that was copied still names the thread that had it; of others, the lines tell."""
+    named = lock.thread.lock.holder if lock.thread.lock else None
+    return next((thread for thread in parent.threads if thread.id == named), None) or next(
+        iter(takers(lock, parent)), None
+    )

@@ -1,11 +1,10 @@
-"""Which frames are the user's own, which one to point at, and how library frames are folded."""
+"""Which frames are the user's own, and which one to point at."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from faultlens.crash import Crash, Frame, Thread
 
@@ -13,7 +12,7 @@ _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|python\d+\.zip)/")
 _SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/|/libpython\d[\d.]*t?\.so")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
-_TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
+TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
 _CYTHON = (".pyx", ".pxi", ".pxd")  # compiled, and named relative to a source tree that is not here
 _NOTEBOOK_CELL = "<ipython-input"
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
@@ -24,9 +23,6 @@ _INLINE_NAMESPACE = re.compile(r"\(anonymous namespace\)::|\b(?:lts_\d+|__cxx11|
 # Kernels are what an expert looks for in a stack of TensorFlow.
 _KERNEL = re.compile(r"(?<!Device)::Compute(?:Async)?(?:\(|$)")
 
-# Layers that pass a call on: what the user called lies further in.
-_PASSES_ON = re.compile(r"/(?:tensorflow/python/(?:eager/|util/)|keras/(?:src/)?utils/traceback_utils)")
-
 # What runs between the decision to abort and the death; never the place of interest.
 _DYING = frozenset({
     "abort", "raise", "gsignal", "kill", "tgkill", "pthread_kill", "__pthread_kill_implementation",
@@ -35,24 +31,17 @@ _DYING = frozenset({
     "__gnu_cxx::__verbose_terminate_handler", "__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
 })  # fmt: skip
 _LOGGING = re.compile(r"^(?:absl|tsl|tensorflow|google)::.*\bLogMessage")
+_FAULTLENS = re.compile(r"/faultlens/(?:inside|forecasting/measured)/")  # what runs in the program beside its own code
 _NAMELESS = frozenset({"", "?", "??"})
 _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
-
-_SMALLEST_FOLD = 3  # two frames take hardly more room than the line that says they are folded
-_NAMES_SHOWN = 3
-
-
-class Fold(NamedTuple):
-    """A run of library frames that is shown as one line."""
-
-    frames: int
-    packages: tuple[str, ...]
 
 
 def is_own(frame: Frame) -> bool:
     """Whether the frame is in the user's own code: not an installed package, not Python's own."""
     path = frame.file if frame.kind == "python" else frame.library
     if not path or _INSTALLED.search(path) or _STANDARD_LIBRARY.search(path) or path.endswith(_CYTHON):
+        return False
+    if _FAULTLENS.search(path):
         return False
     if frame.kind == "native":
         return not _SYSTEM_LIBRARY.search(path) and bool(_LIBRARY_SUFFIX.search(path))
@@ -87,21 +76,6 @@ def without_dying(frames: Sequence[Frame]) -> Sequence[Frame]:
     return frames[dying:] or frames
 
 
-def fold(frames: Sequence[Frame], innermost: int = 3) -> list[Frame | Fold]:
-    """The frames for display, with long runs of library frames folded but for a few innermost ones."""
-    rows: list[Frame | Fold] = []
-    run: list[Frame] = []
-    called = _called_by_user(frames)
-    for index, frame in enumerate(frames):
-        if index < innermost or index in called or is_own(frame) or is_kernel(frame) or frame.file in _TYPED_IN:
-            rows += _folded(run)
-            rows.append(frame)
-            run = []
-        else:
-            run.append(frame)
-    return rows + _folded(run)
-
-
 def is_kernel(frame: Frame) -> bool:
     return frame.kind == "native" and bool(_KERNEL.search(frame.function))
 
@@ -117,11 +91,6 @@ def package_of(frame: Frame) -> str:
         return "python"
     name = _LIBRARY_SUFFIX.sub("", PurePosixPath(path).name)
     return "python" if re.fullmatch(r"(?:lib)?python[\d.]*t?", name) else name
-
-
-def fold_in_words(fold: Fold) -> str:
-    names = ", ".join(fold.packages[:_NAMES_SHOWN])
-    return f"… {fold.frames} frames in {names}" + (", …" if len(fold.packages) > _NAMES_SHOWN else "")
 
 
 def short_function(name: str) -> str:
@@ -144,24 +113,6 @@ def short_function(name: str) -> str:
     if "operator" not in short:
         short = short.rpartition(" ")[2]  # a template's return type, "non-virtual thunk to"
     return short.replace("operator{}", "operator()") or name
-
-
-def _called_by_user(frames: Sequence[Frame]) -> set[int]:
-    """Where the functions of libraries are that lines of the user's call."""
-    called = set()
-    for index, frame in enumerate(frames):
-        inner = index - 1
-        while is_own(frame) and inner >= 0 and _PASSES_ON.search(frames[inner].file or ""):
-            inner -= 1
-        if is_own(frame) and inner >= 0 and frames[inner].kind == "python":
-            called.add(inner)
-    return called
-
-
-def _folded(run: list[Frame]) -> list[Frame | Fold]:
-    if len(run) < _SMALLEST_FOLD:
-        return [*run]
-    return [Fold(len(run), tuple(dict.fromkeys(package_of(frame) for frame in run)))]
 
 
 def _is_dying(frame: Frame) -> bool:

@@ -28,7 +28,7 @@ class GpuError(NamedTuple):
 
 def gpu_error(case: Case, pattern: re.Pattern[str], *xids: int) -> GpuError | None:
     """The program ended with this error; the kernel log alone tells only when the program died of a signal."""
-    if case.crash.outcome.kind not in ("exception", "signal", "exit", "hang"):
+    if case.crash.outcome.kind not in ("exception", "signal", "exit", "timeout", "hang"):
         return None
     text = final_text(case)
     match = pattern.search(text)

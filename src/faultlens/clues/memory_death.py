@@ -4,16 +4,19 @@
 - jump: within the last ten seconds it rose by a third of the limit or more, half of that at once, and was steady
   before;
 - beginning: it was killed within the first steps;
-- others: its own memory was less than half of the limit that was used up."""
+- others: its own memory was less than half of the limit that was used up;
+- recursion: when it was nearly used up, the innermost lines were those of a function that calls itself."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal, NamedTuple
 
+from faultlens.clues.frames import is_own
 from faultlens.clues.held import held_evidence
 from faultlens.clues.leaks import evidence_of, fixes_of, growth_of
-from faultlens.crash import Crash, Growth, Sample
+from faultlens.clues.recursion import repeated
+from faultlens.crash import Crash, Frame, Growth, Sample
 from faultlens.diagnosis import Evidence, Fix
 from faultlens.sizes import in_words
 
@@ -23,8 +26,9 @@ AT_ONCE = 1 / 2, JUMP_S / 3  # of the rise; an even climb makes a third of it in
 FEW_STEPS = 3
 OTHERS = 1 / 2  # of the limit
 HELD_BESIDE_A_LEAK = 2
+RECURSION = 0.3  # of the innermost calls; layers of layers go through the same functions less often
 
-Kind = Literal["leak", "growth", "jump", "beginning", "others", "unknown"]
+Kind = Literal["leak", "growth", "jump", "beginning", "others", "recursion", "unknown"]
 _KILLED = re.compile(r"Killed process (?P<pid>\d+) .*?anon-rss:(?P<kilobytes>\d+)kB")
 _PHASES = {
     "train": "training",
@@ -44,9 +48,14 @@ class MemoryDeath(NamedTuple):
 
 
 def memory_death(crash: Crash) -> MemoryDeath:
-    death = _death(crash)
+    death = _recursion(crash) or _death(crash)
     most = HELD_BESIDE_A_LEAK if death.kind == "leak" else None  # what grew explains it
-    return death._replace(evidence=(*death.evidence, *held_evidence(crash, most)))
+    return death._replace(evidence=(*_stood(crash), *death.evidence, *held_evidence(crash, most)))
+
+
+def last_line(crash: Crash) -> Frame | None:
+    """The user's line at which it stood when memory was nearly used up."""
+    return next((frame for frame in crash.last_lines.frames if is_own(frame)), None) if crash.last_lines else None
 
 
 def _death(crash: Crash) -> MemoryDeath:
@@ -74,6 +83,37 @@ def phase_in_words(crash: Crash) -> str | None:
     words = _PHASES.get(progress.phase, progress.phase)
     name = (progress.detail or "").rpartition("/")[2]
     return f"{words} of {name}" if name and progress.phase in ("save", "trace") else words
+
+
+def _recursion(crash: Crash) -> MemoryDeath | None:
+    found = repeated(crash.last_lines.frames) if crash.last_lines else None
+    if found is None or crash.last_lines is None or found.times < RECURSION * len(crash.last_lines.frames):
+        return None
+    fact = f"the innermost {found.times} calls of {found.function} had not returned, and there were others before"
+    return MemoryDeath(
+        "recursion",
+        f"{found.function} calls itself without end",
+        (Evidence(fact=fact, source="last lines"),),
+        (
+            Fix(title="look at what ends the recursion", detail="a case that is never reached, a circle in the data"),
+            Fix(
+                title="leave Python's own limit on recursion as it is",
+                detail="without sys.setrecursionlimit this is a RecursionError, with its lines",
+                grade="safe",
+            ),
+        ),
+    )
+
+
+def _stood(crash: Crash) -> tuple[Evidence, ...]:
+    seen, line = crash.last_lines, last_line(crash)
+    if seen is None or line is None:
+        return ()
+    before = f"{max((crash.seconds or seen.seconds) - seen.seconds, 0):,.1f} s before the end"
+    share = f"{100 * seen.used // max(seen.limit, 1)}% of {in_words(seen.limit)} were used"
+    name = (line.file or "").rpartition("/")[2]
+    fact = f"{before}, when {share}, it stood in {line.function} ({name}:{line.line})"
+    return (Evidence(fact=fact, source="last lines"),)
 
 
 def _leak(growth: Growth) -> MemoryDeath:

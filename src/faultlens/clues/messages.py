@@ -14,21 +14,42 @@ _TERMINATE = re.compile(
     r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception|recursively)"
     r"(?:\s*\n\s+what\(\):\s*(?P<what>.*))?"
 )
-# glibc's words for a damaged heap
+# What allocators say of a damaged heap: glibc's (and its checks', mcheck's), then tcmalloc's, jemalloc's, mimalloc's,
+# Scudo's, and Python's own under PYTHONMALLOC=debug or -X dev.
 HEAP_OVERFLOW = re.compile(
-    r"malloc\(\): (?:invalid size|corrupted|mismatching|unaligned|invalid next|unsorted)[^\n]*"
+    r"malloc\(\): (?:invalid size|corrupted|mismatching|unaligned|invalid next|unsorted|memory corruption|chunk"
+    r"|\w+ double linked list)[^\n]*"
     r"|corrupted size vs\. prev_size[^\n]*|corrupted double-linked list[^\n]*"
-    r"|free\(\): (?:invalid next|corrupted)[^\n]*"
+    r"|free\(\): (?:invalid next|corrupted|too many chunks)[^\n]*"
+    r"|(?:mremap_chunk|tcache_thread_shutdown)\(\)[^\n]*"
     r"|malloc_consolidate\(\)[^\n]*|realloc\(\): invalid next[^\n]*|break adjusted to free[^\n]*"
-    r"|sysmalloc: Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*|malloc\(\): corrupted top size[^\n]*"
+    r"|(?:sysmalloc|_int_malloc|sysfree\w*|heap_trim): Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*"
+    r"|memory clobbered (?:before|past end of) allocated block[^\n]*"
+    r"|(?:[Mm]emory stomping|[Pp]otential memory corruption|corrupted pointer)[^\n]*"
+    r"|<jemalloc>: (?:Corrupt redzone|Write-after-free)[^\n]*"
+    r"|mimalloc: error: (?:buffer overflow|corrupted)[^\n]*|Scudo ERROR: corrupted chunk[^\n]*"
+    r"|bad (?:leading|trailing) pad byte[^\n]*"
 )
-DOUBLE_FREE = re.compile(r"(?:free\(\): )?double free[^\n]*|free\(\): double free detected[^\n]*")
+DOUBLE_FREE = re.compile(
+    r"(?:free\(\): )?double free[^\n]*|free\(\): double free detected[^\n]*|block freed twice[^\n]*"
+    r"|memory was freed twice[^\n]*|Possible double free[^\n]*"
+)
 INVALID_FREE = re.compile(
     r"free\(\): invalid (?:pointer|size)[^\n]*|munmap_chunk\(\): invalid pointer[^\n]*"
     r"|realloc\(\): invalid (?:pointer|old size)[^\n]*|[Aa]ttempt to free invalid pointer[^\n]*"
     r"|free\(\): unaligned chunk[^\n]*|_int_free[^\n]*"
 )
 _LINE_LIMIT = 4000
+# What TensorFlow puts around the message of an op: the graph it ran in, the lines that wrote it, several at once.
+_WRAPPED = re.compile(r"^(?:Graph execution error:|\d+ root error\(s\) found\.)\s*$")
+_WRAPPING = re.compile(
+    r"^\s*$|^\s+(?!\(\d+\) )|^Detected at node |^Node: |^<stack traces unavailable>|^Stack trace for op definition:"
+    r"|^\d+ root error\(s\) found\.|^Graph execution error:"
+)
+_BEFORE = re.compile(
+    r"^\s*(?:\(\d+\)\s+(?:[A-Z_]+|[A-Z][a-z]+(?: [a-z]+)*):\s*)?(?:\{\{(?:function_)?node [^}]*\}\}\s*)*"
+)
+_AFTER = re.compile(r"\s*(?:\[\[(?:\{\{)?node .*|\[Op:\w+\](?: name:.*)?)$")
 STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
 
 
@@ -57,6 +78,14 @@ def check_failure(crash: Crash) -> CheckFailure | None:
 def termination(crash: Crash) -> Termination | None:
     matches = list(_TERMINATE.finditer(crash.output.stderr or ""))
     return Termination(matches[-1]["type"], matches[-1]["what"]) if matches else None
+
+
+def plain_message(details: str) -> str:
+    """What an exception says, on one line: its first, or that of the op which TensorFlow reports on."""
+    lines = details.split("\n")
+    telling = (line for line in lines if not _WRAPPING.match(line)) if _WRAPPED.match(lines[0]) else iter(lines)
+    line = next(telling, lines[0])
+    return _AFTER.sub("", _BEFORE.sub("", line)).strip() or line.strip()
 
 
 def said(crash: Crash, pattern: str | re.Pattern[str]) -> str | None:

@@ -6,15 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from faultlens.clues import accesses
+from faultlens.clues import foreign_calls
 from faultlens.clues.case import Case
-from faultlens.clues.frames import is_kernel, is_main, package_of, short_function, without_dying
+from faultlens.clues.frames import is_kernel, is_main, is_nameless, package_of, short_function, without_dying
 from faultlens.clues.ops import kernel_op, loaded_ops
 from faultlens.clues.owners import owner_of
-from faultlens.clues.sources import Use, sources_of
+from faultlens.clues.sources import sources_of
 from faultlens.crash import Frame, Thread
 
-_CTYPES = re.compile(r"/(?:_ctypes\.[^/]*|libffi)[^/]*\.so|/libffi\.so")
 _EXTENSION = re.compile(r"\.(?:cpython-[^.]*|abi3|pypy[^.]*)\.so$")
 _HEAP_FUNCTIONS = re.compile(
     r"^(?:_int_\w*(?:malloc|free|realloc|memalign)|malloc\w*|__libc_(?:malloc|free|realloc|calloc|memalign)|c?free|calloc"
@@ -24,6 +23,7 @@ _OBJECT_CODE = re.compile(
     r"dealloc|DECREF|decref|_traverse|visit_|gc_|_Py_Dealloc|GC_|PyObject_(?:GetAttr|IS_GC|Repr|Str|Call|Hash|RichCompare)"
     r"|_PyObject_\w+|Py_TYPE|subtype_|PyObject_\w+|update_refs|subtract_refs|PyType_|_PyType_"
 )
+_WITHIN_HEAP = 4  # frames
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
 _SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
@@ -91,57 +91,12 @@ def named(paths: Sequence[str]) -> str:
     return ", ".join(PurePosixPath(path).name for path in paths[:3])
 
 
-def called_by_ctypes(case: Case) -> Frame | None:
-    """The foreign function that Python called through ctypes, if it is what died: the frame above libffi."""
-    inner: Frame | None = None
-    for frame in case.native_stack:
-        if _CTYPES.search(frame.library or ""):
-            return inner or frame
-        inner = frame
-    return None
-
-
-def died_in_called_function(case: Case) -> bool:
-    """Only the called function and libc's helpers lie above ctypes: it had just been given its arguments."""
-    entry = called_by_ctypes(case)
-    above = [frame for frame in case.native_stack[:3] if owner_of(frame) != "system"]
-    return entry is not None and (not above or above[0] is entry or above[0].function == "string_at")
-
-
-def ctypes_call(case: Case, function: str) -> Use | None:
-    """The call of a foreign function in the sources, on the line that was being executed."""
-    line = case.location.line if case.location else None
-    calls = [use for use in sources_of(case.crash).calls if use.line == line]
-    return next((use for use in calls if use.name == function), next((use for use in calls if use.foreign), None))
-
-
-def handed_in(case: Case) -> str | None:
-    """The argument register through which the called function got the bad pointer from Python."""
-    entry = called_by_ctypes(case)
-    if entry is None or case.fault is None or not died_in_called_function(case):
-        return None
-    call = ctypes_call(case, entry.function)
-    count = call.arguments if call and call.arguments is not None else len(accesses.ARGUMENT_REGISTERS)
-    return accesses.passed_in(case.crash, case.fault, count)
-
-
-def plain_name(function: str) -> str:
-    """The name people know: "__strlen_evex" is strlen, in the variant for this CPU."""
-    return re.sub(r"^_*([a-z]\w*?)_(?:evex|avx|sse|erms)\w*$", r"\1", function)
-
-
-def null_from_python(case: Case) -> bool:
-    """The null pointer was an argument, by its register or plainly in the sources."""
-    entry = called_by_ctypes(case)
-    call = ctypes_call(case, entry.function) if entry and died_in_called_function(case) else None
-    return handed_in(case) is not None or bool(call and call.null)
-
-
 def in_heap_code(case: Case) -> Frame | None:
     """The allocator at work, if it is what died."""
-    frame = case.stack[0] if case.stack else None
-    for frame in case.stack[:4]:
-        if owner_of(frame) != "system":
+    named = 0
+    for frame in case.stack:
+        named += not is_nameless(frame)  # without its debug symbols libc's inner functions have no names
+        if owner_of(frame) != "system" or named > _WITHIN_HEAP:
             return None
         if _HEAP_FUNCTIONS.match(frame.function):
             return frame
@@ -149,9 +104,11 @@ def in_heap_code(case: Case) -> Frame | None:
 
 
 def in_object_code(case: Case) -> Frame | None:
-    """Python's handling of an object, if it is what died: its memory was not an object any more."""
+    """Python's handling of an object, if it is what died: its memory was not an object any more.
+
+    These are the functions that have no name in a stripped interpreter."""
     for frame in case.native_stack[:3]:
-        if owner_of(frame) == "python" and _OBJECT_CODE.search(frame.function):
+        if owner_of(frame) == "python" and (_OBJECT_CODE.search(frame.function) or is_nameless(frame)):
             return frame
         if owner_of(frame) not in ("python", "unknown", "system"):
             return None
@@ -182,7 +139,7 @@ def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
 
 def on_started_thread(case: Case) -> bool:
     """It died on a thread that the sources start to run this very function: others run it as well."""
-    thread, entry = case.crash.crashed_thread, called_by_ctypes(case)
+    thread, entry = case.crash.crashed_thread, foreign_calls.called(case)
     if thread is None or is_main(thread, case.crash):
         return False
     functions = {entry.function} if entry else set()

@@ -20,6 +20,8 @@ _RUNTIME = re.compile(
     r"/(?:libc|libm|libstdc\+\+|libgcc_s|libpthread|ld-linux[^/]*|ld|libdl|librt|libffi|libc\+\+(?:abi)?"
     r"|libfaultlens_(?:agent|fence)|libjemalloc|libtcmalloc[^/]*|libmimalloc)[-.\d]*\.so"
 )
+_FFI = re.compile(r"/libffi[^/]*\.so")
+_CTYPES = re.compile(r"/_(?:ctypes|cffi_backend)\.[^/]*so$")
 
 
 def owner_of(frame: Frame) -> Owner:
@@ -41,6 +43,15 @@ def owner_of(frame: Frame) -> Owner:
 
 def is_runtime(path: str) -> bool:
     return bool(_RUNTIME.search(path))
+
+
+def is_ffi(frame: Frame) -> bool:
+    """libffi, through which ctypes and cffi call foreign functions; some interpreters have it built in."""
+    return bool(_FFI.search(frame.library or "")) or frame.function.startswith("ffi_call")
+
+
+def is_ctypes(frame: Frame) -> bool:
+    return bool(_CTYPES.search(frame.library or ""))
 
 
 def is_custom(path: str) -> bool:

@@ -23,7 +23,11 @@ SENDING = frozenset({
 # A handler that gives up sends the signal once more: the first one is the one to explain.
 _HANDLING = frozenset({"faulthandler_fatal_error", "__restore_rt", "<signal handler called>"})
 # The program's own lines that send it a signal.
-_COMPLAINT = re.compile(r"Assertion .* failed|terminate called|corrupt|ERROR: \w*Sanitizer|stack smashing|overflow")
+_COMPLAINT = re.compile(
+    r"Fatal Python error: (?!Aborted|Segmentation|Bus error|Illegal|Floating)"
+    r"|Assertion .* failed|terminate called|corrupt|ERROR: \w*Sanitizer"
+    r"|stack smashing|overflow"
+)
 _SHELLS = re.compile(r"/(?:ba|da|z|k|a|fi)?sh\d?$|/busybox$|/env$|/timeout$|/nice$|/xargs$|/sudo$")
 
 
@@ -50,11 +54,23 @@ def sender(case: Case) -> Sender:
     names = {short_function(frame.function) for frame in frames if frame.kind == "native"}
     if _HANDLING & names:
         return "unknown"
-    if SENDING & names:  # before the numbers: they differ between PID namespaces
+    if SENDING & names or asked_by_python(case):  # before the numbers: they differ between PID namespaces
         return "itself"
     if fault.code != "SI_TKILL" and fault.sender_pid != case.crash.pid:
         return "another process"
     return "itself" if fault.signal != "SIGABRT" and fault.sender_pid == case.crash.pid else "unknown"
+
+
+def asked_by_python(case: Case) -> bool:
+    """Python's own code called abort() or raise() and had no complaint: os.abort(), signal.raise_signal().
+
+    Told by whose code it is, because the functions of a stripped interpreter have no names."""
+    thread, first = case.crash.crashed_thread, next(iter(case.stack), None)
+    if thread is None or first is None or first is thread.frames[0] or owner_of(first) != "python":
+        return False
+    if case.block is not None:  # the fence gave up
+        return False
+    return not (case.crash.abort_message or case.check or case.termination or case.said(_COMPLAINT))
 
 
 def gave_up(case: Case) -> Frame | None:

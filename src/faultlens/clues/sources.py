@@ -18,7 +18,11 @@ _STARTS_THREADS = frozenset({"Thread", "Timer", "ThreadPoolExecutor", "ThreadPoo
 _HANDS_TO_THREADS = frozenset({"submit", "apply_async", "run_in_executor", "start_new_thread", "map_async"})
 # Views that do not check, or do not own, the memory they show.
 _STRIDED = frozenset({"as_strided"})
-_ADDRESSED = frozenset({"from_address", "as_array", "string_at", "PyMemoryView_FromMemory", "memmove", "memset"})
+_ADDRESSED = frozenset({"from_address", "as_array", "PyMemoryView_FromMemory"})
+# Functions of ctypes that read or write at a bare address as many bytes as they are told.
+_WRITES_RAW = frozenset({"memmove", "memset"})
+_C_WRITES = re.compile(r"^(?:memp?cpy|memmove|memset|st[rp]n?(?:cpy|cat)|v?sn?printf|f?gets|f?read|recv)$")
+_RAW = _WRITES_RAW | {"string_at", "wstring_at"}
 _BORROWED = frozenset({"frombuffer", "from_dlpack", "from_buffer", "ndarray", "as_array", "from_address", "data_as"})
 _RELEASES = re.compile(
     r"(?:^|_)(?:c?free|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
@@ -37,8 +41,8 @@ _C_TYPES = (
 )
 
 _TELLING = (
-    _OPENS_LIBRARY | _STARTS_THREADS | _HANDS_TO_THREADS | _STRIDED | _ADDRESSED | _BORROWED | _MAPS_FILES | _CALLBACKS
-    | _NARROW | {"Py_DecRef", "Py_IncRef"}
+    _OPENS_LIBRARY | _STARTS_THREADS | _HANDS_TO_THREADS | _STRIDED | _ADDRESSED | _RAW | _BORROWED | _MAPS_FILES
+    | _CALLBACKS | _NARROW | {"Py_DecRef", "Py_IncRef"}
 )  # fmt: skip
 
 
@@ -50,6 +54,7 @@ class Use(NamedTuple):
     name: str  # of the function that is called, or the variable that is deleted
     within: str  # the function it stands in; "<module>" outside of any
     foreign: bool = False  # a function of a library that was opened with ctypes
+    raw: bool = False  # a function of ctypes that works on bare addresses
     result_used: bool = False
     null: bool = False  # one of the arguments is plainly a null pointer
     maybe_null: bool = False  # one of the arguments could be one
@@ -109,6 +114,17 @@ class Sources(NamedTuple):
     def addressed_view(self) -> Use | None:
         """Memory that is reached by its bare address: nothing checks its size."""
         return self.called(*_ADDRESSED)
+
+    @property
+    def raw_access(self) -> Use | None:
+        """A copy from or to a bare address, of as many bytes as it is told."""
+        return next((use for use in self.calls if use.raw), None)
+
+    @property
+    def raw_writes(self) -> tuple[Use, ...]:
+        """The calls that write as many bytes as they are told, or as they are given."""
+        by_ctypes = {use for use in self.calls if use.raw and use.name in _WRITES_RAW}
+        return tuple(use for use in self.calls if use in by_ctypes or (use.foreign and _C_WRITES.match(use.name)))
 
     @property
     def borrowed_view(self) -> Use | None:
@@ -236,6 +252,7 @@ def _call(node: ast.Call, libraries: set[str], functions: dict[str, str]) -> Use
         null=any(_is_null(argument) for argument in node.args),
         maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
         bare_argument=any(_is_bare(argument) for argument in node.args),
+        raw=name in _RAW,
         receiver=receiver,
         keywords=tuple(keyword.arg for keyword in node.keywords if keyword.arg),
     )

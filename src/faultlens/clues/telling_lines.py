@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from faultlens.clues import ops, sources, traced
+from faultlens.clues import locks, ops, sources, traced
 from faultlens.clues.owners import custom_libraries
 from faultlens.clues.wordings import ANY
 from faultlens.crash import Crash
@@ -28,6 +28,7 @@ def telling_lines(crash: Crash) -> dict[str, set[int]]:
         found[path] = {number for number, line in enumerate(text.split("\n"), 1) if ANY.search(line.split("#")[0])}
         if tree := trees[path]:
             found[path] |= {node.lineno for node in _statements(tree)}
+            found[path] |= {node.lineno for node in locks.lock_lines(tree)} if crash.was_running else set()
             found[path] |= set(_calls(text, modules, own_ops, defined))
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from faultlens.clues.messages import plain_message
 from faultlens.crash import Frame
 
 _HEADER = "Traceback (most recent call last):"
@@ -28,7 +29,7 @@ class PythonException(NamedTuple):
     """The uncaught exception at the end of the error output, frames innermost first."""
 
     type: str
-    message: str  # its first line
+    message: str  # what it says, on one line; without what TensorFlow puts around it
     frames: tuple[Frame, ...]
     details: str = ""  # the whole message
 
@@ -77,8 +78,9 @@ def _exception(lines: Sequence[str]) -> PythonException | None:
         if match := _FRAME.match(line):
             frames.append(Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"])))
         elif frames and not line.startswith(" ") and (match := _EXCEPTION.match(line)):
-            message = match["message"] or ""
-            details = "\n".join([message, *_until_next(lines[index + 1 :])]).strip()
+            first = match["message"] or ""
+            details = "\n".join([first, *_until_next(lines[index + 1 :])]).strip()
+            message = plain_message(details) if first else ""
             return PythonException(match["type"], message, tuple(reversed(frames)), details)
     return None
 

@@ -66,6 +66,6 @@ class DuplicateOpenmp(Cause):
 
 def _inside(case: Case, runtimes: tuple[str, ...]) -> str | None:
     """The OpenMP runtime that died, or in which a hanging program waits at its end."""
-    threads = case.crash.threads[:1] if case.crash.outcome.kind == "hang" else ()
+    threads = case.crash.threads[:1] if case.crash.was_running else ()
     frames = [*case.native_stack[:6], *(frame for thread in threads for frame in thread.frames[:6])]
     return next((frame.library for frame in frames if frame.library in runtimes), None)

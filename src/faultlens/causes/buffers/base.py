@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from faultlens.causes.base import Cause, Finding, evidence, join
-from faultlens.clues import accesses, fenced, native_code
+from faultlens.clues import accesses, fenced, foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import Use
 from faultlens.crash import FencedBlock
@@ -38,7 +38,7 @@ def carried_out(case: Case) -> bool:
     fault = case.fault
     if fault is not None and accesses.freed_link(case.crash, fault):
         return False  # the pointer was read from freed memory, not handed in
-    return native_code.handed_in(case) is not None
+    return foreign_calls.handed_in(case) is not None
 
 
 def written(use: Use | None, what: str) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.causes.buffers.base import BufferCause, by_fence, written
-from faultlens.clues import fenced, messages, native_code
+from faultlens.clues import fenced, foreign_calls, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
@@ -64,9 +64,7 @@ class DoubleFreeBuffer(BufferCause):
             strength,
             "Python freed memory that had been freed before, or that somebody else owns",
             *facts,
-            ("free was called from Python, through ctypes", "native stack")
-            if native_code.called_by_ctypes(case)
-            else None,
+            ("free was called from Python, through ctypes", "native stack") if foreign_calls.called(case) else None,
             *(written(use, "frees memory") for use in sources_of(case.crash).frees[-2:]),
             fixes=(
                 safe("free once: set the pointer to None after the release, and check it before"),
@@ -75,9 +73,9 @@ class DoubleFreeBuffer(BufferCause):
         )
 
     def _strength(self, case: Case) -> float | None:
-        custom, entry = native_code.suspect(case), native_code.called_by_ctypes(case)
+        custom, entry = native_code.suspect(case), foreign_calls.called(case)
         frees = sources_of(case.crash).frees
-        if entry is not None and native_code.died_in_called_function(case):
+        if entry is not None and foreign_calls.died_in_it(case):
             if owner_of(entry) == "system":
                 return STRONG
             releases = any(use.name == entry.function for use in frees)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.buffers.base import BufferCause, written
-from faultlens.clues import native_code
+from faultlens.clues import foreign_calls
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
-
-_VALUE = re.compile(r"[a-zA-Z]_[gs]et(?:_sw)?$")  # one function of ctypes for each type: l_get, d_set_sw
 
 
 class NullPointerPassed(BufferCause):
@@ -36,19 +32,20 @@ class NullPointerPassed(BufferCause):
     headline = "Python handed a null pointer to native code"
 
     def examine(self, case: Case) -> Finding | None:
-        fault, entry = case.fault, native_code.called_by_ctypes(case)
+        fault, entry = case.fault, foreign_calls.called(case)
         if fault is None or not case.is_null or fault.access == "execute":
             return None
         if value := self._value_of_nothing(case):
             return value
         if entry is None:
             return self._view_of_nothing(case)
-        if owner_of(case.native_stack[0]) == "python" or not native_code.died_in_called_function(case):
+        if not foreign_calls.died_in_it(case):
             return None
-        call, register = native_code.ctypes_call(case, entry.function), native_code.handed_in(case)
-        if owner_of(entry) == "system":
-            strength = STRONG  # libc uses what it is given
-        elif call is not None and not call.maybe_null:
+        call, register = foreign_calls.call_in_sources(case), foreign_calls.handed_in(case)
+        name = foreign_calls.name_of(case)
+        if foreign_calls.does_as_told(entry):
+            strength = STRONG
+        elif owner_of(entry) == "python" or (call is not None and not call.maybe_null):
             return None
         elif call is not None and call.null:
             strength = STRONG
@@ -57,8 +54,8 @@ class NullPointerPassed(BufferCause):
         return self.found(
             case,
             strength,
-            f"Python handed a null pointer to {native_code.plain_name(entry.function)}",
-            (f"{native_code.plain_name(entry.function)} was called directly by ctypes", "native stack"),
+            f"Python handed a null pointer to {name}",
+            (f"{name} was called directly by ctypes", "native stack"),
             (f"the argument in {register} is the null pointer that was used", "registers") if register else None,
             (f"{call.place}: an argument of {call.name} is null", "source") if call and call.null else None,
             fixes=(
@@ -69,14 +66,13 @@ class NullPointerPassed(BufferCause):
 
     def _value_of_nothing(self, case: Case) -> Finding | None:
         """`c_long.from_address(0).value`, `pointer.contents.field`: ctypes itself reads or writes the value."""
-        first = case.native_stack[0] if case.native_stack else None
-        if first is None or "_ctypes" not in (first.library or "") or not _VALUE.match(first.function):
+        if foreign_calls.by_ctypes_itself(case) is None:
             return None
         return self.found(
             case,
             STRONG,
             "a ctypes value lies at a null address",
-            (f"ctypes read or wrote it in {first.function}, with no call of a C function in between", "native stack"),
+            ("ctypes itself read or wrote it, with no call of a C function in between", "native stack"),
             (f"address {case.fault.address or 0:#x} is null plus an offset" if case.fault else "", "siginfo"),
             fixes=(safe("check the address or pointer before using what it points to", "if not pointer: raise …"),),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.buffers.base import BufferCause, carried_out, written
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, foreign_calls
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
 
@@ -37,7 +37,7 @@ class PointerTruncated(BufferCause):
             return None
         whole, half = accesses.cut_pointer(case.crash, fault), accesses.is_half(fault)
         shown = sources.untyped_result or sources.untyped_argument or sources.narrowed
-        through_ctypes = native_code.called_by_ctypes(case)
+        through_ctypes = foreign_calls.called(case)
         if not (whole or half) or not (through_ctypes or (shown and carried_out(case))):
             return None
         strength = (PROVEN if whole else STRONG) if shown else LIKELY if whole else POSSIBLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, Finding, consider, safe
 from faultlens.causes.buffers.base import BufferCause, carried_out, written
+from faultlens.clues import accesses
 from faultlens.clues.addresses import mapping_at
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
@@ -38,6 +39,8 @@ class ReadOnlyWrite(BufferCause):
         mapping = mapping_at(case.crash, fault.address)
         if mapping is None or "w" in mapping.permissions or "r" not in mapping.permissions or case.hits_stack_end:
             return None
+        if accesses.left_writable(case.crash, fault):
+            return None  # it ran on from the memory in front of it
         of_library = "x" in mapping.permissions or ".so" in (mapping.path or "")
         what = (mapping.path or "anonymous memory").rpartition("/")[2]
         return self.found(

@@ -6,7 +6,7 @@ import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.buffers.base import BufferCause, written
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
 
@@ -42,7 +42,7 @@ class UnalignedBuffer(BufferCause):
         shared = sources.called("from_dlpack") or sources.borrowed_view
         if check is not None:
             strength = PROVEN if custom is None else LIKELY if shared else POSSIBLE
-        elif found is not None and (custom is None or native_code.died_in_called_function(case)):
+        elif found is not None and (custom is None or foreign_calls.died_in_it(case)):
             strength = (STRONG if shared else LIKELY) if custom is None else LIKELY - 0.1
         else:
             return None

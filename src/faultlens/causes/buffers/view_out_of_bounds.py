@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.causes.buffers.base import BufferCause, by_fence, carried_out, written
-from faultlens.clues import accesses, fenced, messages
+from faultlens.clues import accesses, fenced, foreign_calls, messages
 from faultlens.clues.case import Case
 from faultlens.clues.sources import Use, sources_of
 from faultlens.crash import FencedBlock
+
+_FIXES_STRIDED = (
+    safe("use sliding_window_view, which checks its bounds"),
+    consider("compute shape and strides from the array", "(shape - 1) * strides + itemsize <= nbytes"),
+)
+_FIXES_ADDRESSED = (
+    safe("give the view no more elements than the memory at its address has", "ctypes.sizeof(owner), array.nbytes"),
+    consider("make the view from its owner", "np.frombuffer(owner) and memoryview(owner) check their bounds"),
+)
 
 
 class ViewOutOfBounds(BufferCause):
@@ -37,8 +46,8 @@ class ViewOutOfBounds(BufferCause):
         view = sources.strided_view or sources.addressed_view
         if case.block is not None:
             return self._by_fence(case, case.block, view)
-        if fault is None or view is None:
-            return None
+        if fault is None or view is None or foreign_calls.died_in_it(case):
+            return None  # a call that was given an address, and not a view, is another cause
         strength = self._strength(case)
         damage = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
         if strength is None:
@@ -57,6 +66,8 @@ class ViewOutOfBounds(BufferCause):
         if block.misuse not in ("overflow", "underflow") or view is None or not carried_out(case):
             return None
         if block.seen == "access":
+            if foreign_calls.died_in_it(case):
+                return None
             return by_fence(self._reaches_out(case, PROVEN, view), block)
         return by_fence(self._reaches_out(case, LIKELY, view), block) if fenced.own_frame(block.made) is None else None
 
@@ -67,10 +78,7 @@ class ViewOutOfBounds(BufferCause):
             f"a view made by {view.name} reaches outside of the memory of its array",
             written(view, "makes a view whose bounds nobody checks"),
             *facts,
-            fixes=(
-                safe("use sliding_window_view, which checks its bounds"),
-                consider("compute shape and strides from the array", "(shape - 1) * strides + itemsize <= nbytes"),
-            ),
+            fixes=_FIXES_STRIDED if view == sources_of(case.crash).strided_view else _FIXES_ADDRESSED,
         )
 
     def _strength(self, case: Case) -> float | None:

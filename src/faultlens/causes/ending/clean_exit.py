@@ -6,6 +6,7 @@ from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evid
 from faultlens.clues.case import Case
 from faultlens.clues.limits import oom_kills
 from faultlens.clues.senders import ended_by
+from faultlens.crash import Crash
 
 
 class CleanExit(Cause):
@@ -44,7 +45,7 @@ class CleanExit(Cause):
             evidence=evidence(
                 (f"it exited with code {outcome.exit_code}: no signal ended it", "wait status"),
                 ("no fatal signal was seen in the program or its children", "agent")
-                if case.crash.method == "agent" or not case.crash.gaps
+                if _were_watched(case.crash)
                 else None,
                 (f"it had been sent {', '.join(case.crash.handed_on)}", "siginfo") if case.crash.handed_on else None,
                 ("no Python exception ended it: stderr does not end in a traceback", "stderr"),
@@ -56,6 +57,11 @@ class CleanExit(Cause):
                 ),
             ),
         )
+
+
+def _were_watched(crash: Crash) -> bool:
+    """To the end, all of them, and nothing was seen."""
+    return not crash.children and (crash.method == "agent" or not crash.gaps)
 
 
 def _signal_for(exit_code: int) -> str | None:

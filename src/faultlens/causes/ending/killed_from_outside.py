@@ -105,7 +105,8 @@ def _no_memory_kill(case: Case) -> Evidence:
     kills = oom_kills(case.crash)
     if kills is None:
         return Evidence(fact="whether the kernel killed it for memory was not counted", source="cgroup counter")
-    return Evidence(fact=f"the oom_kill counter of the control group went up by {kills}", source="cgroup counter")
+    moved = f"went up by {kills}" if kills else "did not go up: the kernel killed nothing in it for memory"
+    return Evidence(fact=f"the oom_kill counter of the control group {moved}", source="cgroup counter")
 
 
 def _fixes(case: Case, name: str) -> tuple[Fix, ...]:

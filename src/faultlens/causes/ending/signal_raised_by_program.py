@@ -3,7 +3,7 @@ from __future__ import annotations
 from faultlens.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.clues.case import Case
 from faultlens.clues.frames import is_own, short_function
-from faultlens.clues.senders import SENDING, gave_up, line_that_sends, sender
+from faultlens.clues.senders import SENDING, asked_by_python, gave_up, line_that_sends, sender
 from faultlens.clues.wordings import Wording
 from faultlens.crash import Frame
 
@@ -60,15 +60,17 @@ def _recorded(case: Case) -> Finding:
     assert fault is not None
     frames = thread.frames[:12] if thread else ()
     call = next((frame for frame in frames if short_function(frame.function) in SENDING), None)
+    by_python = call is None and asked_by_python(case)
     caller = next((frame for frame in frames if frame.kind == "python" and is_own(frame)), None)
     who = f"{caller.function} at {caller.file}:{caller.line}" if caller else "native code"
     return Finding(
-        strength=PROVEN if call else STRONG,
+        strength=PROVEN if call or by_python else STRONG,
         title=f"the program sent {fault.signal} to itself" + (f", in {caller.function}()" if caller else ""),
         evidence=evidence(
             (f"{fault.signal} with si_code {fault.code}: sent, no fault of the CPU", "siginfo"),
             (f"the sender is the program itself, process {fault.sender_pid or case.crash.pid}", "siginfo"),
             (f"{short_function(call.function)} was called by {who}", "stack") if call else None,
+            (f"the interpreter sent it, on behalf of {who}", "stack") if by_python else None,
         ),
         fixes=_FIXES,
     )

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import re
 
-from faultlens.causes.base import POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.causes.base import POSSIBLE, STRONG, Cause, Finding, evidence, safe
+from faultlens.causes.files.feature_spec_mismatch import unfit_feature
 from faultlens.clues.case import Case, location_of
+from faultlens.clues.data_places import scan_command
 from faultlens.clues.frames import is_own
 from faultlens.clues.saved_models import loads_model
 from faultlens.clues.tracebacks import PythonException
+from faultlens.diagnosis import Fix
 from faultlens.safe_text import one_line
 
 # Exceptions that are raised for nothing but damaged or foreign bytes.
@@ -49,7 +52,7 @@ class CorruptInput(Cause):
     The message names what is wrong, for records with the offset. Reading the one file alone gives the same error.
 
     ## How to fix it
-    Find the file (print names, or `faultlens scan`), fetch it again or drop it. To go on despite bad records:
+    Find the file (`faultlens scan FOLDER --decode`), fetch it again or drop it. To go on despite bad records:
     `dataset.ignore_errors()`. Half-written files come from writers that were killed: write to a temporary name and
     rename it.
     """
@@ -67,13 +70,13 @@ class CorruptInput(Cause):
         own = next((frame for frame in error.frames if is_own(frame)), None)
         return Finding(
             strength=STRONG,
-            title=one_line(f"the input could not be read: {_core(error)}", 160),
+            title=one_line(f"the input could not be read: {error.message or error.type}", 160),
             location=location_of(own),
             evidence=evidence(
-                (one_line(f"{error.type}: {error.details}", 300), "traceback"),
+                (one_line(f"{error.type}: {error.message}", 300), "traceback"),
                 (f"exit code {case.crash.outcome.exit_code}, no signal: nothing crashed", "wait status"),
             ),
-            fixes=_FIXES,
+            fixes=_fixes(case),
         )
 
     def _in_native_code(self, case: Case) -> Finding | None:
@@ -84,27 +87,22 @@ class CorruptInput(Cause):
             title=f"{case.op} crashed on the bytes it was given",
             op=case.op,
             evidence=evidence(*case.fault_evidence, (f"{case.op} decodes bytes that come from outside", "op")),
-            fixes=_FIXES,
+            fixes=_fixes(case),
         )
 
 
 def _is_about_bytes(error: PythonException) -> bool:
     name = error.type.rpartition(".")[2]
+    if unfit_feature(error):
+        return False
     return name in _TYPES or error.type in _TYPES or bool(_WORDS.search(error.details))
 
 
-def _core(error: PythonException) -> str:
-    """The message without TensorFlow's prefix."""
-    return re.sub(r"\{\{function_node [^}]*\}\}\s*", "", error.message or error.details).strip() or error.type
-
-
-_FIXES = (
-    consider(
-        "find the damaged file and fetch or write it again",
-        "read the inputs one by one; the message may hold an offset",
-    ),
-    safe(
-        "skip bad records",
-        "dataset.ignore_errors(), or try/except around the decoder, with a count of what was dropped",
-    ),
-)
+def _fixes(case: Case) -> tuple[Fix, ...]:
+    return (
+        safe("find the damaged file, then fetch or write it again", scan_command(case, "--decode")),
+        safe(
+            "skip bad records",
+            "dataset.ignore_errors(), or try/except around the decoder, with a count of what was dropped",
+        ),
+    )

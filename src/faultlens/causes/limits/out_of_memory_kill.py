@@ -3,9 +3,9 @@ from __future__ import annotations
 import re
 
 from faultlens.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence, safe
-from faultlens.clues.case import Case
+from faultlens.clues.case import Case, location_of
 from faultlens.clues.limits import oom_kills
-from faultlens.clues.memory_death import MemoryDeath, memory_death
+from faultlens.clues.memory_death import MemoryDeath, last_line, memory_death
 from faultlens.clues.saving import left_behind, save_with_faultlens
 from faultlens.clues.senders import ended_by
 from faultlens.clues.stopping import request_in_words
@@ -37,7 +37,8 @@ class OutOfMemoryKill(Cause):
 
     The timeline tells which kind it was: a **leak** (memory grew with every step, and the report names what held it),
     **one sudden jump** (a save, an evaluation, a buffer that filled), **too much from the beginning** (killed within
-    the first steps), or **others** in the same control group.
+    the first steps), a **recursion** that never ends, or **others** in the same control group. The line is the one at
+    which the program stood when memory was nearly used up.
 
     ## How to fix it
     Keep fewer tensors alive (lists of results, `hist.append(loss)` instead of `float(loss)`), use smaller batches,
@@ -64,6 +65,7 @@ class OutOfMemoryKill(Cause):
             strength=PROVEN if itself else STRONG,
             title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up"
             + (f"; {death.title}" if death.title else ""),
+            location=location_of(last_line(crash)),
             evidence=evidence(
                 _death(case),
                 (f"the oom_kill counter of the control group went up by {kills}", "cgroup counter") if kills else None,
@@ -109,12 +111,12 @@ def _death(case: Case) -> tuple[str, str]:
     if outcome.kind == "exit":
         return f"exit code {outcome.exit_code}: a process that it ran was killed by SIGKILL", "wait status"
     return "a worker process vanished" + (
-        ", and the program waited for it" if outcome.kind == "hang" else ""
+        ", and the program waited for it" if case.crash.was_running else ""
     ), "outcome"
 
 
 def _lost_a_worker(case: Case) -> bool:
-    if case.crash.outcome.kind == "hang":
+    if case.crash.was_running:
         return True
     text = f"{case.exception.type} {case.exception.details}" if case.exception else ""
     return case.crash.outcome.exit_code == 137 or bool(_WORKER_GONE.search(text))

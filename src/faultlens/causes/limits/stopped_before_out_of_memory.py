@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence, safe
-from faultlens.clues.case import Case
+from faultlens.clues.case import Case, location_of
 from faultlens.clues.held import held_evidence
+from faultlens.clues.memory_death import last_line
 from faultlens.clues.saving import left_behind
 from faultlens.clues.senders import ended_by
 from faultlens.clues.stopping import request_in_words, sent_by_others
@@ -44,6 +45,7 @@ class StoppedBeforeOutOfMemory(Cause):
             strength=PROVEN if by_signal and not others else LIKELY + 0.1,
             title="stopped by faultlens before the kernel would have killed it:"
             f" memory was at {request.used / max(request.limit, 1):.0%} of {limit}",
+            location=location_of(last_line(case.crash)),
             evidence=evidence(
                 (request_in_words(request), "--stop-before-oom"),
                 ("ended by SIGTERM" if by_signal else f"exit code {outcome.exit_code}, after SIGTERM", "wait status"),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
-from faultlens.causes.base import LIKELY, STRONG, Finding, safe
+from faultlens.causes.base import LIKELY, STRONG, Finding, evidence, join, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import native_code
+from faultlens.clues import foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.clues.sources import sources_of
 from faultlens.crash import Frame
-
-_CTYPES_CALLBACK = re.compile(r"(?:closure_fcn|_CallPythonObject)\b")
+from faultlens.diagnosis import Fix
 
 _SET = safe("set the pointer before use, and check it before the call")
 
@@ -45,13 +42,17 @@ class NativeBadFunctionPointer(NativeCause):
         fault = case.fault
         if fault is None or fault.signal not in ("SIGSEGV", "SIGBUS", "SIGILL"):
             return None
+        if foreign_calls.calls_nowhere(case) is not None:
+            return None  # Python did, not native code
         frame, callback = native_code.suspect(case), sources_of(case.crash).callback
         made = (f"{callback.name} makes a callback in {callback.place}", "source") if callback else None
         keep = safe("keep a reference to the callback object for as long as the library may call it")
-        if frame and callback and _in_callback(case):
+        if callback and foreign_calls.in_callback(case):
             fact = ("it died on the way from the library back into Python, in ctypes' callback", "native stack")
             did = "called a ctypes callback whose object is gone"
-            return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
+            if frame is not None:
+                return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
+            return _called_by_libc(case, did, keep, fact, made)
         if fault.access == "execute" and frame is None and case.custom_libraries and _called_from_ctypes(case):
             fact = (
                 "ctypes had called a function whose last act was a jump there, or which is not there",
@@ -59,6 +60,10 @@ class NativeBadFunctionPointer(NativeCause):
             )
             what = f"a function pointer to {fault.address or 0:#x} was called, where there is no code"
             return self.blame_earlier(case, LIKELY, what, fact, made, fix=_SET)
+        if fault.access == "execute" and frame is None and foreign_calls.called(case):
+            fact = ("the CPU could not fetch an instruction there", "siginfo")
+            did = f"led to a call of {fault.address or 0:#x}, where there is no code"
+            return _called_by_libc(case, did, keep if callback else _SET, fact, made)
         if fault.access != "execute" or frame is None or frame is not _caller(case):
             return None
         return self.blame(
@@ -72,6 +77,16 @@ class NativeBadFunctionPointer(NativeCause):
         )
 
 
+def _called_by_libc(case: Case, did: str, fix: Fix, *facts: tuple[str, str] | None) -> Finding:
+    """A function of the system only calls the address that Python gave it."""
+    return Finding(
+        strength=LIKELY + 0.1,
+        title=f"{foreign_calls.name_of(case)}, called through ctypes, {did}",
+        evidence=join(case.fault_evidence, evidence(*facts)),
+        fixes=(fix,),
+    )
+
+
 def _caller(case: Case) -> Frame | None:
     """Who called: the innermost frame that belongs to any library."""
     return next((frame for frame in case.native_stack if owner_of(frame) != "unknown"), None)
@@ -80,8 +95,3 @@ def _caller(case: Case) -> Frame | None:
 def _called_from_ctypes(case: Case) -> bool:
     caller = _caller(case)
     return caller is not None and "libffi" in (caller.library or "")
-
-
-def _in_callback(case: Case) -> bool:
-    """Between the library and Python; once the Python function runs, its object is alive and hides these frames."""
-    return any(_CTYPES_CALLBACK.match(frame.function) for frame in case.native_stack)

@@ -6,7 +6,7 @@ import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import fenced, messages, native_code
+from faultlens.clues import fenced, foreign_calls, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
 from faultlens.crash import FencedBlock, Frame
@@ -50,7 +50,7 @@ class NativeDoubleFree(NativeCause):
             return None
         said = (f"glibc found it: {twice or invalid}", "abort message") if twice or invalid else None
         if frame is None:
-            if native_code.called_by_ctypes(case) or (sources_of(case.crash).frees and not twice):
+            if foreign_calls.called(case) or (sources_of(case.crash).frees and not twice):
                 return None
             return self.blame_earlier(
                 case,
@@ -64,7 +64,7 @@ class NativeDoubleFree(NativeCause):
         strength = STRONG if certain else LIKELY + 0.07 if twice else LIKELY - 0.1
         if native_code.on_started_thread(case) or native_code.on_own_thread(case):
             strength -= 0.15  # several threads that free the same block look alike
-        if native_code.died_in_called_function(case) and sources_of(case.crash).frees:
+        if foreign_calls.died_in_it(case) and sources_of(case.crash).frees:
             strength = POSSIBLE  # the function does what Python asks for: free
         return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_OWNER)
 

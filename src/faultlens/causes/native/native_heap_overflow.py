@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, fenced, messages, native_code
+from faultlens.causes.next_hunt import hunt_further
+from faultlens.clues import accesses, fenced, foreign_calls, messages, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.ops import loaded_ops
 from faultlens.clues.sources import sources_of
@@ -49,7 +50,7 @@ class NativeHeapOverflow(NativeCause):
         strength = self._strength(case, said, invalid)
         if strength is None:
             return None
-        return self.blame_earlier(
+        found = self.blame_earlier(
             case,
             strength,
             "the heap was damaged before the program noticed",
@@ -58,6 +59,7 @@ class NativeHeapOverflow(NativeCause):
             (f"it was noticed in {native_code.place(frame)}", "native stack") if frame else None,
             fix=_COMPARE,
         )
+        return replace(found, fixes=(*hunt_further(case), _COMPARE))
 
     def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
         if block.misuse not in ("overflow", "underflow"):
@@ -87,12 +89,12 @@ class NativeHeapOverflow(NativeCause):
             threads = sources_of(case.crash).parallel or native_code.on_other_threads(case)
             return LIKELY if threads else STRONG
         if invalid:  # freed by others: their block was overwritten; freed by the code itself: a wrong pointer
-            return LIKELY if frame is None and not native_code.called_by_ctypes(case) else POSSIBLE - 0.05
+            return LIKELY if frame is None and not foreign_calls.called(case) else POSSIBLE - 0.05
         if fault is None or fault.signal != "SIGSEGV":
             return None
         if heap := native_code.in_heap_code(case):
             # What free is given may simply be wrong; what malloc finds in its own lists was damaged.
-            freeing = "free" in heap.function and (frame is not None or native_code.called_by_ctypes(case) is not None)
+            freeing = "free" in heap.function and (frame is not None or foreign_calls.called(case) is not None)
             return POSSIBLE - 0.1 if freeing else LIKELY
         if frame is not None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, foreign_calls, native_code
 from faultlens.clues.case import Case
 
 
@@ -41,7 +41,7 @@ class NativeNullDereference(NativeCause):
             strength = LIKELY
         elif frame is not case.culprit:  # Python's or TensorFlow's code died below: it may have been given the null
             strength = POSSIBLE
-        elif native_code.null_from_python(case):
+        elif foreign_calls.null_from_python(case):
             strength = POSSIBLE  # the null may have come from Python
         else:
             # At exit, or after an exception, it is more often something else that was gone already.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, fenced, native_code
+from faultlens.clues import accesses, fenced, foreign_calls, native_code
 from faultlens.clues.addresses import mapping_at
 from faultlens.clues.case import Case
 from faultlens.crash import FencedBlock, Frame
@@ -57,9 +57,9 @@ class NativeOutOfBounds(NativeCause):
             return None
         inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
         inside = inside and not accesses.is_wild(fault)
-        handed_in = native_code.handed_in(case)
+        handed_in = foreign_calls.handed_in(case)
         far = accesses.is_hole(case.crash, address) and not accesses.is_near(case.crash, address)
-        ran_off = ran_off or far or (_in_library(case, address) and not handed_in)
+        ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
         registers = accesses.operand(fault)
         return self.blame(

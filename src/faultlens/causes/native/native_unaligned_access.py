@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, PROVEN, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, native_code
+from faultlens.clues import accesses, foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.sources import sources_of
 
@@ -43,7 +43,7 @@ class NativeUnalignedAccess(NativeCause):
         found = accesses.misaligned(fault) if fault else None
         if frame is None or fault is None or found is None or found.address is None or fault.instruction is None:
             return None
-        from_python = native_code.handed_in(case)
+        from_python = foreign_calls.handed_in(case)
         return self.blame(
             case,
             frame,

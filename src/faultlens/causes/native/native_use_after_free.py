@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import accesses, fenced, native_code
+from faultlens.clues import accesses, fenced, foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.crash import FencedBlock, Frame
 
@@ -56,7 +56,7 @@ class NativeUseAfterFree(NativeCause):
             return None
         calls = bool(fault.instruction and fault.instruction.text.startswith(("call", "jmp")))
         strength = STRONG if freed else LIKELY if wild and calls else LIKELY - 0.1 if gone else POSSIBLE
-        if gone and not freed and native_code.handed_in(case):
+        if gone and not freed and foreign_calls.handed_in(case):
             strength = POSSIBLE - 0.05  # Python handed the pointer in
         return self.blame(
             case,
@@ -74,7 +74,7 @@ class NativeUseAfterFree(NativeCause):
     def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
         if block.misuse != "use after free":
             return None
-        if frame is not None and not native_code.handed_in(case):
+        if frame is not None and not foreign_calls.handed_in(case):
             title = f"{native_code.place(frame)} used {fenced.place_in(block)}"
             return self.blame_by_fence(case, block, frame, PROVEN, title, _KEEP_OWNER)
         freed_by = fenced.own_frame(block.freed)

@@ -6,7 +6,7 @@ import re
 
 from faultlens.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
 from faultlens.causes.native.base import NativeCause
-from faultlens.clues import native_code
+from faultlens.clues import foreign_calls, native_code
 from faultlens.clues.case import Case
 from faultlens.clues.owners import owner_of
 from faultlens.crash import Frame
@@ -76,5 +76,5 @@ class NativeWithoutGil(NativeCause):
         if below is None:
             return None
         if owner_of(below) == "system":  # libffi: called from Python by ctypes
-            return native_code.called_by_ctypes(case)
+            return foreign_calls.called(case)
         return below if owner_of(below) in ("custom", "package") else None
