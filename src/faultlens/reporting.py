@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from faultlens.crash import Crash
+from faultlens.crash import Crash, Outcome
 from faultlens.diagnosis import UNKNOWN, Reproducer
 from faultlens.finding import Finding
 from faultlens.reportfile import Report
@@ -27,7 +27,7 @@ def with_reproducer(report: Report, reproducer: Reproducer | None) -> Report:
 
 def with_findings(report: Report) -> Report:
     """The report of a program that died here and now, with what the doctor finds in its environment."""
-    from faultlens.diagnose import subject_of
+    from faultlens.clues.children import subject_of
     from faultlens.doctor.aftermath import foreseen
 
     causes = [diagnosis.cause for diagnosis in report.diagnoses if diagnosis.cause != UNKNOWN]
@@ -57,9 +57,18 @@ def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Itera
         gaps = tuple(dict.fromkeys((*crash.gaps, gap)))
         return Report(outcome=crash.outcome, crash=replace(crash, gaps=gaps), findings=findings)
     return Report(
-        outcome=crash.outcome,
+        outcome=_judged(crash),
         crash=crash,
         diagnoses=found.diagnoses,
         ruled_out=found.ruled_out,
         findings=findings,
     )
+
+
+def _judged(crash: Crash) -> Outcome:
+    """The record says that its time was up; the report, whether it hung."""
+    from faultlens.clues.standing import AT_WORK, standing
+
+    if crash.outcome.kind == "timeout" and standing(crash).state not in AT_WORK:
+        return replace(crash.outcome, kind="hang")
+    return crash.outcome

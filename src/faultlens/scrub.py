@@ -28,7 +28,7 @@ from faultlens.crash import (
 )
 from faultlens.diagnosis import Reproducer
 from faultlens.redaction import redact_command, redact_environment
-from faultlens.secret_words import HIDDEN, Scanner, secret_values
+from faultlens.secret_words import HIDDEN, Scanner, secret_arguments, secret_values
 
 _SOURCES = {(Crash, "sources"), (Reproducer, "script")}
 
@@ -49,7 +49,7 @@ def scrubbed(crash: Crash, secrets: Iterable[str] = ()) -> Crash:
     `secrets` are values known from elsewhere, beside those in the environments of the processes."""
     if not crash.program.redacted:
         return crash
-    scanner = Scanner({*secrets, *_in_environments(crash)})
+    scanner = Scanner({*secrets, *_known(crash)})
     return _Cleaner(scanner).record(_without_arguments(crash))
 
 
@@ -58,10 +58,12 @@ def without_secrets(record: T) -> T:
     return _Cleaner(Scanner()).record(record)
 
 
-def _in_environments(crash: Crash) -> Iterator[str]:
+def _known(crash: Crash) -> Iterator[str]:
+    """What the environments and the arguments of the processes say."""
     yield from secret_values(crash.program.environment)
+    yield from secret_arguments(crash.program.command)
     for child in crash.children:
-        yield from _in_environments(child)
+        yield from _known(child)
 
 
 def _without_arguments(crash: Crash) -> Crash:

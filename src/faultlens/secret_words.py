@@ -5,7 +5,8 @@ Addresses, symbols, digests and paths stay as they are: a diagnosis needs them."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import log2
 
@@ -14,7 +15,7 @@ HIDDEN = "<redacted>"
 # Words of a name that say what its value is: DB_PASSWORD, hf_token, "api-key". Not max_tokens, tokenizer, author.
 _SECRET = re.compile(
     r"(?:^|[\W_\d]|(?<=[a-z])(?=[A-Z]))"
-    r"(?i:secret|token|password|passwd|passphrase|pass|pwd|pw|credentials?|cookie|dsn|auth|authorization|apikey"
+    r"(?i:secret|token|(?:pg)?password|passwd|passphrase|(?:ssh)?pass|pwd|pw|credentials?|cookie|dsn|auth|authorization|apikey"
     r"|(?:api|access|account|private|signing|encryption|secret|auth|master|license)[_-]?key)"
     r"(?:$|[\W_\d]|(?=[A-Z]))"
 )
@@ -63,6 +64,26 @@ _ASSIGNED = re.compile(
     r"(?:[rbfuRBFU]{0,2}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|\\.){3,400})(?P=quote)"
     r"|(?P<bare>[^\s\"'()\[\]{},;<>=]{6,400}={0,2})(?![^\s\"'){}\],;<>]))"
 )
+# Options of programs that take a password, of a command line that is quoted: by a shell, or as Python shows a list.
+_APART = r"(?:\s+|['\"],\s*['\"])?"
+_OPTIONS = tuple(
+    re.compile(rf"(?<![\w-])(?:{programs})(?![\w.])[^\n|;&]{{0,300}}?[\s'\"]{option}(?P<value>[^\s'\"<>,\])]{{1,200}})")
+    for programs, option in (
+        (r"(?:mysql|mariadb)[\w-]*|7z[ar]?|(?:un)?rar", "-p"),  # with a blank it asks, and the word is a database
+        (r"sshpass|mongo\w*", f"-p{_APART}"),
+        (r"redis-cli", f"-a{_APART}"),
+        (r"ldap\w+", f"-w{_APART}"),
+        (r"sqlcmd|(?:un)?zip", f"-P{_APART}"),
+        (r"curl", rf"-[A-Za-z]{{0,9}}u{_APART}[^\s:'\"]{{1,100}}:"),
+    )
+)
+# -pSECRET of any program: not -p8080, -p8080:80, -p/path, nor words such as -pthread and -pix_fmt.
+_JOINED = re.compile(r"(?<![\w-])-p(?P<value>(?=\d*[A-Za-z])(?=[a-z]*[A-Z\d])[^\s'\"<>,\])=:/]{5,200})(?![^\s'\",\])])")
+# --password SECRET; prose has a plain word there: "--password is required".
+_LONG = re.compile(
+    r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{1,60})(?:\s+(?P<bare>[^\s'\"()\[\]{}<>,;-][^\s'\"<>,;]{2,200})"
+    r"|['\"],\s*['\"](?P<quoted>[^'\"\n]{3,400}))"
+)
 # Bare words that are no secrets: attributes, types, numbers, paths, variables of a shell.
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:str|int|float|bool|bytes|None|True|False)\b.*"
@@ -91,11 +112,11 @@ class Scanner:
 
     def text(self, text: str) -> str:
         """Of what a program wrote, or a person."""
-        return _WORD.sub(_unless_ordinary, _ASSIGNED.sub(_without_assigned, self._known(text)))
+        return _WORD.sub(_unless_ordinary, _ASSIGNED.sub(_without_assigned, _without_options(self._known(text))))
 
     def source(self, text: str) -> str:
         """Of a program: what is assigned there without quotes is code, unless it stands inside of a string."""
-        text = _LITERAL.sub(_cleaned_literal, _ASSIGNED.sub(_without_literal, self._known(text)))
+        text = _LITERAL.sub(_cleaned_literal, _ASSIGNED.sub(_without_literal, _without_options(self._known(text))))
         return _WORD.sub(_unless_ordinary, text)
 
     def name(self, name: str) -> str:
@@ -138,6 +159,17 @@ def secret_values(variables: Mapping[str, str]) -> set[str]:
     return found
 
 
+def secret_arguments(command: Sequence[str]) -> set[str]:
+    """The values of options that are secret by their name, or by the program that takes them."""
+    line = shlex.join(command)
+    found = {match["value"] for pattern in (*_OPTIONS, _JOINED) for match in pattern.finditer(line)}
+    for word, following in pairwise((*command, "")):
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and is_secret_name(name[2:]):
+            found.add(value if equals else following)
+    return {value for value in found if is_worth_hiding(value) and not value.startswith("-")}
+
+
 def is_worth_hiding(value: str) -> bool:
     """Too short or too common a word would be taken out of every text; paths are no secrets."""
     return len(value) >= 6 and HIDDEN not in value and not value.startswith(("/", "~/")) and not _is_plain(value)
@@ -154,6 +186,22 @@ def _hidden(match: re.Match[str]) -> str:
 
 def _without_value(match: re.Match[str]) -> str:
     start, end = (place - match.start() for place in match.span("value"))
+    return match[0][:start] + HIDDEN + match[0][end:]
+
+
+def _without_options(text: str) -> str:
+    if "-" not in text:
+        return text
+    for pattern in (*_OPTIONS, _JOINED):
+        text = pattern.sub(_without_value, text)
+    return _LONG.sub(_without_option, text)
+
+
+def _without_option(match: re.Match[str]) -> str:
+    group = "quoted" if match["quoted"] else "bare"
+    if not is_secret_name(match["name"]) or (group == "bare" and _is_code(match["bare"], " ")):
+        return match[0]
+    start, end = (place - match.start() for place in match.span(group))
     return match[0][:start] + HIDDEN + match[0][end:]
 
 

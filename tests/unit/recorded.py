@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from faultlens import reportfile
 from faultlens.cli import output
+from faultlens.clues.children import subject_of
 from faultlens.clues.frames import user_frame
 from faultlens.crash import Crash, Outcome
-from faultlens.diagnose import subject_of
 from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, RuledOut
 from faultlens.reportfile import Report
 

@@ -10,6 +10,7 @@ import pytest
 
 from faultlens.causes import by_family, catalogue, family_title, find
 from faultlens.cli import main
+from faultlens.doctor.checks import catalogue as checks
 
 ROOT = Path(__file__).parent.parent.parent
 HEADINGS = ["What it is", "How it looks", "How to prove it", "How to fix it"]
@@ -81,3 +82,14 @@ def test_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
     slug = catalogue()[0].slug
     assert main(["causes", slug[1:]]) == 2
     assert f"Did you mean {slug}" in capsys.readouterr().err
+
+
+def test_every_code_that_is_printed_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of verdicts, "unknown" among them, of `faultlens op` and of `faultlens doctor`."""
+    sources = [path.read_text() for path in (ROOT / "src" / "faultlens").rglob("*.py")]
+    codes = {code for text in sources for code in re.findall(r"\"((?:FL|OP)\d{3})\"", text)}
+    assert {"FL000", "FL501", "OP104", "OP301", "OP401"} <= codes
+    for name in (*sorted(codes), *(check.name for check in checks())):
+        assert main(["causes", name]) == 0, name
+        said = capsys.readouterr().out
+        assert said.startswith(f"{name}") and len(said.splitlines()) > 2

@@ -13,7 +13,7 @@ from faultlens import reportfile
 from faultlens.capture import sources
 from faultlens.capture.condensed import around, condensed
 from faultlens.clues.telling_lines import telling_lines
-from faultlens.crash import Crash
+from faultlens.crash import Crash, Outcome
 from faultlens.diagnose import diagnose
 
 RECORDED = sorted((Path(__file__).parent.parent / "recorded").glob("*.json"))
@@ -58,7 +58,7 @@ Model().train(build(b"secret"), note="secret")
 
 def test_a_file() -> None:
     at = 1 + TEXT[: TEXT.index("self.run(")].count("\n")
-    crash = Crash(outcome={"kind": "ok"}, method="agent", sources={"a.py": TEXT})  # type: ignore[arg-type]
+    crash = Crash(outcome=Outcome(kind="ok"), method="agent", sources={"a.py": TEXT})
     kept = condensed(TEXT, around([at]), telling_lines(crash)["a.py"])
     ast.parse(kept)
     lines, before = kept.split("\n"), TEXT.split("\n")

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens.clues.frames import (
-    Fold,
-    fold,
-    fold_in_words,
-    is_own,
-    package_of,
-    short_function,
-    user_frame,
-    without_dying,
-)
-from faultlens.crash import Frame, Thread
+from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
+from faultlens.clues.frames import is_own, package_of, short_function, user_frame, without_dying
+from faultlens.crash import Address, Frame, Thread
 from recorded import ended
 
 
@@ -47,6 +39,7 @@ def test_own(file: str) -> None:
         "/usr/lib/python3.11/threading.py", "/venv/lib/python3.11/site-packages/keras/x.py",
         "/usr/lib/python3/dist-packages/numpy/x.py", "/venv/lib64/python3.13t/os.py", "<string>", "<stdin>",
         "<frozen importlib._bootstrap>", "/usr/lib/python311.zip/os.py", "/tmp/__autograph_generated_file1x.py",
+        "/home/ada/src/faultlens/inside/census.py",  # our own code in the program, also where it is not installed
     ],
 )  # fmt: skip
 def test_not_own(file: str) -> None:
@@ -174,3 +167,58 @@ def test_every_frame_is_shown_or_counted() -> None:
         for thread in recorded.report(name).crash.threads:
             rows = fold(thread.frames)
             assert sum(row.frames if isinstance(row, Fold) else 1 for row in rows) == len(thread.frames)
+
+
+# -------------------------------------------------------------------------------------------- recursion
+
+
+def recursion(times: int, *functions: str) -> list[Frame]:
+    return [
+        python("tree.py", name, line=7 * number + place)
+        for number in range(times)
+        for place, name in enumerate(functions)
+    ]
+
+
+@pytest.mark.parametrize("functions", [("walk",), ("even", "odd"), ("a", "a", "a", "b"), tuple("abcdefghijk")])
+def test_one_round_of_a_recursion_is_shown_whatever_its_lines(functions: tuple[str, ...]) -> None:
+    main = python("tree.py", "<module>")
+    stack = [*recursion(90, *functions), main]
+    again = Fold(89 * len(functions), round=len(functions))
+    assert fold(stack) == [*stack[: len(functions)], again, main]
+    assert list(fold_recursion(stack)) == [*stack[: len(functions)], again, main]
+
+
+def test_a_recursion_through_native_code_and_libraries() -> None:
+    inner = native("list_sort", "/usr/lib/libpython3.11.so.1.0")
+    turn = [inner, native("list_sort_impl", "/usr/lib/libpython3.11.so.1.0"), inner, python("tree.py", "key")]
+    main = python("tree.py", "<module>")
+    assert fold([*turn * 50, main], innermost=0) == [Fold(3, ("python",)), turn[-1], Fold(49 * 4, round=4), main]
+    nameless = [Frame(kind="native", function="??", library="op.so", offset=Address(place)) for place in (16, 48)]
+    assert fold([*nameless * 50, main]) == [*nameless, Fold(98, round=2), main]
+    different = [Frame(kind="native", function="??", library="op.so", offset=Address(place)) for place in range(9)]
+    assert fold(different) == different
+
+
+def test_a_recursion_inside_libraries_is_one_run_of_them() -> None:
+    stack = [native("Flatten"), native("Helper")] * 20
+    assert fold([*stack, python("a.py")], innermost=0) == [Fold(40, ("tensorflow",)), python("a.py")]
+
+
+def test_a_recursion_in_no_fixed_order_is_cut_in_the_middle() -> None:
+    order = [int(digit) for digit in str(7**700)]
+    stack = [python("tree.py", f"visit_{number}") for number in order]
+    rows = fold(stack)
+    assert len(rows) < 45
+    assert sum(row.frames if isinstance(row, Fold) else 1 for row in rows) == len(stack)
+    assert rows[0] == stack[0] and rows[-1] == stack[-1]
+
+
+def test_calls_that_come_twice_are_no_recursion() -> None:
+    stack = [*recursion(2, "a", "b", "c"), *recursion(3, "d")]
+    assert fold(stack) == stack
+
+
+def test_a_recursion_in_words() -> None:
+    assert fold_in_words(Fold(546, round=2)) == "… these 2 calls 273 times more"
+    assert fold_in_words(Fold(1200, round=1)) == "… this call 1,200 times more"

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from faultlens.capture.graph_lines import GraphLines, statement_line, with_graph_lines
 from faultlens.crash import Crash, Frame, Kernel, Outcome, Thread
@@ -181,6 +182,37 @@ def test_an_op_called_eagerly_has_no_node() -> None:
     run = "tensorflow::KernelAndDeviceOp::Run(…)"
     for native in (("tensorflow::MeanOp::Compute(…)", run), (EXECUTOR, "tensorflow::MeanOp::Compute(…)", run), ()):
         assert with_graph_lines(crash(kernel, *native), NOTES, {}.get).kernels == (kernel,)
+
+
+SYNCHRONOUS = (
+    "tensorflow::MeanOp::Compute(…)",
+    "tensorflow::(anonymous namespace)::SingleThreadedExecutorImpl::Run(…)",
+    "tensorflow::KernelAndDeviceFunc::Run(…)",
+)
+
+
+def started_by(kernel: Kernel, *python: str) -> Crash:
+    """TensorFlow runs a small function as it runs a single op, which it wraps in a function of its own."""
+    before = crash(kernel, *SYNCHRONOUS)
+    calls = tuple(Frame(kind="python", function=function) for function in python)
+    crashed, launching = before.threads
+    return replace(before, threads=(replace(crashed, frames=(*crashed.frames, *calls)), launching))
+
+
+@pytest.mark.parametrize(
+    "python",
+    [("mean",), ("_mean",), ("quick_execute", "mean_eager_fallback", "mean"), ("mean", "py_function", "call_function")],
+)
+def test_an_op_that_python_called_is_not_that_of_a_function(python: tuple[str, ...]) -> None:
+    kernel = Kernel(op="Mean", node="Mean", thread=2, kernel_class="tensorflow::MeanOp")
+    assert with_graph_lines(started_by(kernel, *python), NOTES, {}.get).kernels == (kernel,)
+
+
+@pytest.mark.parametrize("python", [("quick_execute", "call_function", "mean"), ("iterator_get_next",), ()])
+def test_an_op_of_a_function_that_python_called(python: tuple[str, ...]) -> None:
+    kernel = Kernel(op="Mean", node="Mean", thread=2, kernel_class="tensorflow::MeanOp")
+    (found,) = with_graph_lines(started_by(kernel, *python), NOTES, {}.get).kernels
+    assert found.written and found.written.line == line_of("reduce_mean(")
 
 
 def test_a_function_that_runs_as_an_op() -> None:

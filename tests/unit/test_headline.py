@@ -114,7 +114,7 @@ RECORDED = {
     "bus_truncated_file": "python3 died by SIGBUS in /srv/jobs/features.py:112 (batches) → libc.so.6+0x15e1c0",
     "child_crashed": "child process python (612) died by SIGFPE in pool.py:8 (work)"
     " → libtensorflow_cc.so.2, tensorflow::BatchToSpaceOp<…>::Compute;"
-    " its parent lived on and exited with code 1",
+    " then its parent exited with code 1",
 }
 
 

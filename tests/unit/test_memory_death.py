@@ -7,7 +7,19 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from faultlens.clues.memory_death import Kind, memory_death
-from faultlens.crash import CgroupState, Crash, Growth, Held, Holder, Outcome, Progress, Sample, StopRequest
+from faultlens.crash import (
+    CgroupState,
+    Crash,
+    Frame,
+    Growth,
+    Held,
+    Holder,
+    LastLines,
+    Outcome,
+    Progress,
+    Sample,
+    StopRequest,
+)
 from faultlens.diagnose import diagnose
 from faultlens.sizes import GIB, MIB
 
@@ -162,3 +174,19 @@ def test_others_in_the_group() -> None:
 def test_what_the_last_sample_shows_does_not_blame_others() -> None:
     """It may be older than the last gigabyte."""
     assert kind_of(killed(lambda _: 300 * MIB)) == "unknown"
+
+
+def test_the_line_at_which_it_stood_is_told_and_a_recursion_recognised() -> None:
+    line = Frame(kind="python", function="walk", file="/home/ada/train.py", line=5)
+    outer = Frame(kind="python", function="main", file="/home/ada/train.py", line=9)
+    seen = LastLines(seconds=59.0, used=LIMIT // 2, limit=LIMIT, frames=(line,) * 40)
+    crash = killed(lambda at: int(at * 30 * MIB), last_lines=seen)
+    assert kind_of(crash) == "recursion"
+    verdict = diagnose(crash).diagnoses[0]
+    assert verdict.location is not None and verdict.location.line == 5
+    assert "1.0 s before the end, when 50% of 2 GiB were used, it stood in walk (train.py:5)" in {
+        item.fact for item in verdict.evidence
+    }
+    plain = replace(crash, last_lines=replace(seen, frames=(line, outer)))
+    assert kind_of(plain) != "recursion"
+    assert diagnose(plain).diagnoses[0].location == verdict.location

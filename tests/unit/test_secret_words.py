@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from faultlens.secret_words import HIDDEN, Scanner, secret_values
+from faultlens.secret_words import HIDDEN, Scanner, secret_arguments, secret_values
 
 DRAW = random.Random(17)
 
@@ -65,6 +65,46 @@ def test_what_is_assigned_to_a_telling_name(text: str, left: str) -> None:
     assert Scanner().text(text) == left
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("running mysql -u root -phunter db", f"running mysql -u root -p{HIDDEN} db"),
+        (
+            "Command '['mysqldump', '-uroot', '-phunter']' failed",
+            f"Command '['mysqldump', '-uroot', '-p{HIDDEN}']' failed",
+        ),
+        ("sshpass -p hunter ssh host", f"sshpass -p {HIDDEN} ssh host"),
+        ("['redis-cli', '-a', 'hunter']", f"['redis-cli', '-a', '{HIDDEN}']"),
+        (
+            "curl -su ada:hunter https://x; curl -u ada:hunter x",
+            f"curl -su ada:{HIDDEN} https://x; curl -u ada:{HIDDEN} x",
+        ),
+        ("job -pSECRET", f"job -p{HIDDEN}"),
+        ("job.py '-ps3cr3t-word' x", f"job.py '-p{HIDDEN}' x"),
+        ("deploy --password hunter2 now", f"deploy --password {HIDDEN} now"),
+        ("['deploy', '--api-key', 'hunter']", f"['deploy', '--api-key', '{HIDDEN}']"),
+        ("PGPASSWORD=hunter2 psql", f"PGPASSWORD={HIDDEN} psql"),
+    ],
+)
+def test_options_of_commands(text: str, left: str) -> None:
+    assert Scanner().text(text) == left
+    assert Scanner().text(left) == left
+
+
+@pytest.mark.parametrize(
+    ("command", "secrets"),
+    [
+        (("mysql", "-uroot", "-phunter"), {"hunter"}),
+        (("job", "-pSECRET"), {"SECRET"}),
+        (("job", "--token", "hunter22", "--password=swordfish"), {"hunter22", "swordfish"}),
+        (("job", "-p8080", "-p", "8080:80", "-pthread", "--tokenizer", "WordPiece", "--password", "--verbose"), set()),
+        ((), set()),
+    ],
+)
+def test_values_of_arguments(command: tuple[str, ...], secrets: set[str]) -> None:
+    assert secret_arguments(command) == secrets
+
+
 def test_words_drawn_at_random() -> None:
     for length, share in ((24, 0.8), (32, 0.9), (64, 0.97)):
         words = [drawn(length) for _ in range(500)]
@@ -83,6 +123,9 @@ def test_words_drawn_at_random() -> None:
         "_ZN10tensorflow6thread10ThreadPool4ImplC2EPNS_3EnvERKNS_13ThreadOptionsERKSsibPN5Eigen9AllocatorE",
         "tensorflow::BlockLSTMOp<Eigen::ThreadPoolDevice, float, true>::Compute(tensorflow::OpKernelContext*)",
         "build id 3f786850e387550fdab836ed7e6dc881de23001b",
+        "docker run -p8080 -p8080:80/tcp -p 127.0.0.1:80:80 -p/srv/x; gcc -pthread -pedantic -pipe; ffmpeg -pix_fmt",
+        "the following arguments are required: --password, --token TOKEN; --password is required, --token expected",
+        "mysql -p database; python -m pdb -p 4242; ssh -p2222 host; curl -u user",
         "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
         "rip 0x00007f3a1c2b4d5e rsp 0x7ffc12345678",
         "PyUnicode_AsUTF8String _SelfAdjointEigV2Grad F2PyDict_SetItemString",
@@ -118,6 +161,9 @@ def test_hostile_texts_take_no_time() -> None:
         "token=" * 20_000,
         "aA1" * 40_000,
         "'" * 60_000,
+        "mysql -u " * 10_000,
+        "--password " * 10_000,
+        " -p" * 30_000,
     ):
         for clean in (Scanner().text, Scanner().source):
             clean(text)

@@ -28,8 +28,9 @@ def test_latest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("error[FL")
-    assert "python was killed (SIGKILL) by the memory limit of its cgroup, 1.5 GiB\n" in shown
-    assert str(stored) in shown
+    assert "█ is the limit of the cgroup, 1.5 GiB\n" in shown
+    assert main(["show", "-v"]) == 0
+    assert str(stored) in capsys.readouterr().out
     assert main(["show", "-v", stored.parent.name[-8:]]) == 0
     assert "oom kills        3 → 4" in capsys.readouterr().out
 
@@ -134,3 +135,10 @@ def test_a_reader_that_goes_away_is_no_error_message() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env={**os.environ})
     os.close(writer)
     assert done.stderr == b""
+
+
+def test_where_to_read_on_names_the_report_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    name = folder.identity(folder.save(recorded.report("segv_in_custom_op")))
+    folder.save(recorded.report("killed_for_memory"))
+    assert main(["show", name]) == 0
+    assert f"`faultlens show {name} -v`" in capsys.readouterr().out

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from faultlens.capture import symbols
 from faultlens.capture.maps import locate, parse_maps
 from faultlens.capture.symbols import demangle, is_stripped, lookup, native_frames, value_of
 
@@ -63,3 +68,27 @@ def test_names_of_cpp_are_made_readable() -> None:
     )
     assert demangle("_Zgarbage") == "_Zgarbage"
     assert demangle("malloc") == "malloc"
+
+
+def test_symbols_that_are_installed_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (shutil.which("gcc") and shutil.which("objcopy") and shutil.which("strip")):
+        pytest.skip("needs gcc and binutils")
+    source, library, debug = tmp_path / "hidden.c", tmp_path / "hidden.so", tmp_path / "hidden.debug"
+    source.write_text(
+        "__attribute__((noinline)) static int inner(int n) { volatile int twice = 2 * n; return twice; }\n"
+        "int outer(int n) { return inner(n) + 1; }\n"
+    )
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id=0xabcdef", "-o", library, source], check=True)
+    offset = _offset_of("inner", library)
+    subprocess.run(["objcopy", "--only-keep-debug", library, debug], check=True)
+    subprocess.run(["strip", library], check=True)
+    assert offset not in lookup(str(library), [offset])
+    monkeypatch.setattr(symbols, "DEBUG_FILES", tmp_path)
+    (tmp_path / "ab").mkdir()
+    debug.rename(tmp_path / "ab" / "cdef.debug")
+    assert lookup(str(library), [offset])[offset] == ("inner", True)
+
+
+def _offset_of(name: str, library: Path) -> int:
+    listed = subprocess.run(["nm", library], check=True, capture_output=True, text=True).stdout
+    return next(int(line.split()[0], 16) for line in listed.splitlines() if line.endswith(f" t {name}"))

@@ -14,7 +14,7 @@ import in_flight
 import recorded
 from faultlens.cli import output
 from faultlens.crash import Frame, Outcome, Thread
-from faultlens.diagnosis import Diagnosis, RuledOut
+from faultlens.diagnosis import Diagnosis, Evidence, RuledOut
 from faultlens.report import terminal
 from faultlens.reportfile import Report
 from hostile import hostile
@@ -41,17 +41,35 @@ def test_no_line_of_the_short_report_is_wider_than_a_pipe_unless_it_holds_a_path
             assert len(line) <= output.PIPE_WIDTH
 
 
-def test_verdict_comes_first_then_its_line_its_proof_its_fix() -> None:
+def test_verdict_comes_first_then_its_line_its_proof_its_fix_and_where_to_read_on() -> None:
     report = recorded.diagnosed("segv_in_custom_op")
-    assert recorded.plain(report).split("\n\n")[:7] == [
-        "error[FL999] made-up-cause: FastGather reads table 3, which was never loaded\n  (93% sure)",
+    assert recorded.plain(report, stored=STORED) == (
+        "error[FL999] made-up-cause: FastGather reads table 3, which was never loaded\n"
+        "  (SIGSEGV, 93% sure)\n"
+        "\n"
         "      at  train.py:24  in main\n"
-        "            21 │ def main():\n"
-        "            22 │     for epoch in range(10):\n"
-        "            23 │         for images, labels in data:\n"
-        "          ▶ 24 │             loss = step(images, labels)\n"
-        "               │                    ^^^^^^^^^^^^^^^^^^^^\n"
-        "            25 │         print(epoch, float(loss))",
+        "            22 │ for epoch in range(10):\n"
+        "            23 │     for images, labels in data:\n"
+        "          ▶ 24 │         loss = step(images, labels)\n"
+        "               │                ^^^^^^^^^^^^^^^^^^^^\n"
+        "            25 │     print(epoch, float(loss))\n"
+        "\n"
+        " because  · rdi, through which it reads, is 0\n"
+        "          · died in FastGatherOp<…>::Compute of fast_gather.so, which is not\n"
+        "            TensorFlow's\n"
+        "\n"
+        "     fix  · load every table before the first call  (safe)\n"
+        "            call `fast_gather.load(path)` for each of the tables that the\n"
+        "            vocabulary names\n"
+        "          · return an error from the op when a table is missing\n"
+        "\n"
+        "    more  `faultlens show -v`\n"
+    )
+
+
+def test_verbose_has_the_sources_of_the_proof_rivals_and_what_was_ruled_out() -> None:
+    parts = recorded.plain(recorded.diagnosed("segv_in_custom_op"), verbose=True).split("\n\n")
+    assert parts[2:7] == [
         " because  · rdi, through which it reads, is 0  [registers]\n"
         "          · died in FastGatherOp<…>::Compute of fast_gather.so, which is not\n"
         "            TensorFlow's  [native stack]",
@@ -66,11 +84,46 @@ def test_verdict_comes_first_then_its_line_its_proof_its_fix() -> None:
     ]
 
 
+def test_facts_that_only_say_how_it_died_give_way_to_those_that_say_why() -> None:
+    report = recorded.diagnosed("segv_in_custom_op")
+    facts = [("SIGSEGV at address 0x0", "siginfo"), ("in Compute", "native stack"), ("table 3 is null", "registers")]
+    facts += [(f"shape [{number}]", "ops in flight") for number in range(4)]
+    evidence = tuple(Evidence(fact=fact, source=source) for fact, source in facts)
+    text = recorded.plain(replace(report, diagnoses=(replace(report.diagnoses[0], evidence=evidence),)))
+    assert re.findall(r"· (.*)", text.partition("because")[2].partition("fix")[0]) == [
+        "table 3 is null",
+        "shape [0]",
+        "shape [1]",
+    ]
+    bare = replace(report.diagnoses[0], evidence=evidence[:3])
+    assert "because  · SIGSEGV at address 0x0\n          · table 3 is null\n\n" in recorded.plain(
+        replace(report, diagnoses=(bare,))
+    )
+
+
+def test_a_fact_that_the_title_has_is_not_said_twice() -> None:
+    report = recorded.diagnosed("segv_in_custom_op")
+    said = Evidence(fact="Check failed: 4 < 3 (tensor.cc:1120)", source="stderr")
+    found = replace(report.diagnoses[0], title="Slice ended it: Check failed: 4 < 3", evidence=(said,))
+    other = Evidence(fact="4 rows were asked for", source="ops in flight")
+    assert "tensor.cc" in recorded.plain(replace(report, diagnoses=(found,))), "better twice than no proof"
+    text = recorded.plain(replace(report, diagnoses=(replace(found, evidence=(said, other)),)))
+    assert "4 rows were asked for" in text and "tensor.cc" not in text
+
+
+def test_a_rival_that_is_nearly_as_likely_is_named() -> None:
+    report = recorded.diagnosed("segv_in_custom_op")
+    first, rival = report.diagnoses
+    assert "another-cause" not in recorded.plain(report)
+    text = recorded.plain(replace(report, diagnoses=(first, replace(rival, confidence=0.9))))
+    assert "      or  FL998 another-cause (90% sure): the op library is of another TensorFl…\n" in text
+
+
 def test_no_verdict_is_said_so_with_what_would_decide() -> None:
     report = recorded.diagnosed("segv_in_custom_op")
     unknown = replace(report.diagnoses[0], cause="unknown", code="FL000", title="nothing decides", confidence=0.0)
     text = recorded.plain(replace(report, diagnoses=(unknown,)))
-    assert text.startswith("error[FL000] unknown: nothing decides\n\n")
+    assert text.startswith("error[FL000] unknown: nothing decides (SIGSEGV)\n\n")
     assert "\n    next  · load every table before the first call\n" in text
     assert "sure" not in text and "     fix" not in text and "needs thought" not in text
 
@@ -85,23 +138,18 @@ def test_level(kind: str, signal: str | None, title: str) -> None:
     assert recorded.plain(Report(outcome=crash.outcome, crash=crash, diagnoses=(found,))).startswith(title)
 
 
-def test_exceptions_thrown_long_before_the_end_are_chatter() -> None:
+def test_exceptions_that_were_thrown_are_told_with_everything() -> None:
     report = recorded.report("abort_by_check")
-    assert "  thrown  " in recorded.plain(report)
-    for change in ({"seconds_before": 1.3}, {"thread": 1}):
-        exceptions = tuple(replace(thrown, **change) for thrown in report.crash.exceptions)
-        quiet = replace(report, crash=replace(report.crash, exceptions=exceptions))
-        assert "  thrown  " not in recorded.plain(quiet)
-        assert "  thrown  " in recorded.plain(quiet, verbose=True)
-        named = Diagnosis(cause="c", code="FL1", confidence=0.5, title="an uncaught tensorflow::SomeError")
-        assert "  thrown  " in recorded.plain(replace(quiet, diagnoses=(named,)))
+    assert "  thrown  " not in recorded.plain(report)
+    assert "  thrown  " in recorded.plain(report, verbose=True)
 
 
 def test_ruled_out_causes_of_many_families_are_mentioned() -> None:
     """In turn one of each family; with one family, the first ones."""
     others = tuple(RuledOut(cause=f"not-in-the-catalogue-{number}", because="a fact") for number in range(9))
-    text = recorded.plain(replace(recorded.diagnosed("segv_in_custom_op"), ruled_out=others))
-    assert re.findall(r"not-in-the-catalogue-(\d)", text) == ["0", "1", "2", "3", "4"]
+    report = replace(recorded.diagnosed("segv_in_custom_op"), ruled_out=others)
+    assert re.findall(r"not-in-the-catalogue-(\d)", recorded.plain(report, verbose=True)) == ["0", "1", "2", "3", "4"]
+    assert "not-in-the-catalogue" not in recorded.plain(report)
 
 
 # ---------------------------------------------------------------------------------- inside TensorFlow
@@ -110,20 +158,28 @@ def test_ruled_out_causes_of_many_families_are_mentioned() -> None:
 def test_the_line_that_wrote_the_op_then_the_op_then_how_far_the_program_had_come() -> None:
     parts = recorded.plain(in_flight.report(), stored=STORED).split("\n\n")
     assert parts[1].startswith("      at  train.py:14  in step\n")
-    assert parts[1].endswith("\n          called from train.py:24  in main")
-    assert parts[2:4] == [
-        "      op  FastGather (node model/gather/FastGather, layer gather)\n"
+    assert parts[1].endswith(
+        "\n          called from train.py:24  in main\n"
+        "      op  FastGather (layer gather)\n"
         "          inputs 0: float32 [32, 10] · 1: int64 [12] · 2: int64 [] = 0\n"
-        "                 3: string [2] · 4: not set · 5: resource []\n"
-        "          also in flight: MatMul, StatefulPartitionedCall",
-        "progress  in step 1,204 (of 1,875) of epoch 4 (of 10), while training",
-    ]
-    assert parts[-1].splitlines()[1:] == [
-        "          `faultlens show -v` tells everything that was recorded",
+        "                 3: string [2] · 4: not set · … 1 more input\n"
+        "progress  in step 1,204 (of 1,875) of epoch 4 (of 10), while training"
+    )
+    assert parts[-1] == "    more  `faultlens show -v` · `faultlens repro`\n"
+    whole = recorded.plain(in_flight.report(), verbose=True, stored=STORED)
+    assert "      op  FastGather (node model/gather/FastGather, layer gather)\n" in whole
+    assert "          also in flight: MatMul, StatefulPartitionedCall\n" in whole
+    assert whole.splitlines()[-3:] == [
         "          `faultlens repro` writes a small script that crashes the same way",
         "          contents of 3 inputs (121 bytes) are kept in this report;",
         "          `--no-contents` leaves them out",
     ]
+
+
+def test_an_earlier_report_is_named_where_to_read_on() -> None:
+    stream = io.StringIO()
+    output.render(in_flight.report(), stream, stored=STORED, name="1a2b")
+    assert stream.getvalue().endswith("\n    more  `faultlens show 1a2b -v` · `faultlens repro 1a2b`\n")
 
 
 def test_the_line_that_wrote_the_op_is_named_where_it_is_not_quoted() -> None:
@@ -166,18 +222,18 @@ def test_verbose_shows_the_ops_in_flight() -> None:
     assert "faultlens repro" not in text
 
 
-def test_a_short_reproducer_is_shown_at_once() -> None:
-    text = recorded.plain(in_flight.report(reproducer=in_flight.REPRODUCER))
-    assert "\n            fast.fast_gather(logits, indices=[7], axis=0)\n" in text
+def test_a_reproducer() -> None:
+    report = in_flight.report(reproducer=in_flight.REPRODUCER)
+    assert "\n   repro  reproduces 3 of 3, 6 lines: SIGSEGV in FastGatherOp" in recorded.plain(report)
+    assert "\n            fast.fast_gather(logits, indices=[7], axis=0)\n" in recorded.plain(report, verbose=True)
     long = replace(in_flight.REPRODUCER, script="x = 1\n" * 300)
-    assert "x = 1" not in recorded.plain(in_flight.report(reproducer=long))
     assert "\n            … 100 more lines\n" in recorded.plain(in_flight.report(reproducer=long), verbose=True)
 
 
 def test_thousands_of_ops() -> None:
     report = in_flight.report()
     many = replace(report, crash=replace(report.crash, kernels=(in_flight.AT_FAULT, *[in_flight.BESIDE] * 5000)))
-    assert "also in flight: 5000 × MatMul" in recorded.plain(many)
+    assert "also in flight: 5000 × MatMul" in recorded.plain(many, verbose=True)
     assert "… and 4,951 more ops in flight" in recorded.plain(many, verbose=True)
 
 
@@ -262,6 +318,33 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in shown(Terminal())
+
+
+@pytest.mark.parametrize(("lines", "verbose", "again"), [(60, False, False), (15, False, True), (60, True, True)])
+def test_a_verdict_that_scrolled_away_is_the_last_line(
+    lines: int, verbose: bool, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", str(lines))
+    verdict = "error[FL999] made-up-cause: FastGather reads table 3, which was never loaded (S…"
+    for stream, repeated in ((Terminal(), again), (io.StringIO(), False)):
+        output.render(recorded.diagnosed("segv_in_custom_op"), stream, verbose=verbose)
+        assert (stream.getvalue().splitlines()[-1] == verdict) is repeated
+
+
+@pytest.mark.parametrize("width", [120, 200])
+def test_prose_stays_readable_on_a_wide_screen_and_source_has_all_of_it(width: int) -> None:
+    report = recorded.diagnosed("segv_in_custom_op")
+    long = "x = " + "+ ".join(f"function_{number}" for number in range(20))
+    sources = {
+        path: text.replace("loss = step(", long + "; loss = step(") for path, text in report.crash.sources.items()
+    }
+    console = Console(file=io.StringIO(), width=width)
+    terminal.render(replace(report, crash=replace(report.crash, sources=sources)), console=console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(len(line) for line in lines if "│" not in line) <= 120
+    assert max(map(len, lines)) == width
 
 
 def test_ascii_stream() -> None:

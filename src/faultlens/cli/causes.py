@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 List the causes that faultlens knows, or explain one: what it is, how it looks, how to prove it and how to fix it.
-CAUSE is a code (FL203) or a name (stack-overflow)."""
+CAUSE is a code (FL203) or a name (stack-overflow); codes of `faultlens op` (OP104) and checks of `faultlens doctor`
+(numpy-abi) are explained as well."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,11 +32,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def causes(arguments: argparse.Namespace) -> int:
     from faultlens.causes import catalogue
 
-    chosen = [_find(arguments.cause)] if arguments.cause is not None else list(catalogue())
+    chosen = [_find(arguments.cause)] if arguments.cause is not None else [_page(cause) for cause in catalogue()]
     if arguments.json:
         import msgspec
 
-        records = [_record(cause) for cause in chosen]
+        records = [page._asdict() for page in chosen]
         document = msgspec.json.encode(records[0] if arguments.cause is not None else records)
         output.write_bytes(msgspec.json.format(document, indent=1) + b"\n", arguments.json)
     if arguments.json == "-":
@@ -46,28 +48,46 @@ def causes(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(name: str) -> Cause:
+class Page(NamedTuple):
+    """The explanation of something that reports name."""
+
+    code: str
+    cause: str
+    family: str
+    headline: str
+    explanation: str
+
+
+def _page(cause: Cause) -> Page:
+    return Page(cause.code, cause.slug, cause.family, cause.headline, cause.explanation)
+
+
+def _of_other_verbs() -> Iterator[Page]:
+    from faultlens.cli.op.check import explanations
+    from faultlens.doctor.checks import catalogue
+
+    for check in catalogue():
+        yield Page(check.name, check.name, "doctor", "what `faultlens doctor` looks at", check.explanation)
+    for code, slug, _, text in explanations():
+        headline, _, explanation = text.partition("\n\n")
+        yield Page(code, slug, "op", headline, explanation)
+
+
+def _find(name: str) -> Page:
     from faultlens.causes import catalogue, find
     from faultlens.safe_text import one_line
 
     if cause := find(name):
-        return cause
+        return _page(cause)
+    for page in _of_other_verbs():
+        if name.strip().lower() in (page.code.lower(), page.cause):
+            return page
     names = [word for cause in catalogue() for word in (cause.slug, cause.code.lower())]
     wanted = name.strip().lower()[:100]
     near = [word for word in names if wanted and wanted in word][:4] or difflib.get_close_matches(wanted, names, 4)
     hints = [word.upper() if word.startswith("fl") and word[2:].isdigit() else word for word in near]
     advice = f"Did you mean {' or '.join(hints)}?" if hints else "`faultlens causes` lists them."
     raise FaultlensError(f"There is no cause {one_line(name, 60)!r}.", advice)
-
-
-def _record(cause: Cause) -> dict[str, Any]:
-    return {
-        "code": cause.code,
-        "cause": cause.slug,
-        "family": cause.family,
-        "headline": cause.headline,
-        "explanation": cause.explanation,
-    }
 
 
 def _list() -> None:
@@ -92,18 +112,19 @@ def _list() -> None:
                 head = Text(" " * len(head))
 
 
-def _explain(cause: Cause) -> None:
+def _explain(page: Page) -> None:
     from rich.text import Text
 
     from faultlens.report.page import print_line, words
 
     console = output.console(sys.stdout)
-    print_line(console, Text.assemble(words(f"{cause.code} {cause.slug}: ", "bold red"), words(cause.headline, "bold")))
+    name = " ".join(dict.fromkeys((page.code, page.cause)))
+    print_line(console, Text.assemble(words(f"{name}: ", "bold red"), words(page.headline, "bold")))
     print_line(console, Text())
     if console.is_terminal:
         from rich.markdown import Markdown
 
-        console.print(Markdown(cause.explanation), width=min(console.width, 100))
+        console.print(Markdown(page.explanation), width=min(console.width, 100))
     else:
-        for line in cause.explanation.splitlines():
+        for line in page.explanation.splitlines():
             print_line(console, words(line))

@@ -8,10 +8,10 @@ import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
+from faultlens.safe_text import make_printable, one_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from faultlens.crash import Record, Saving
+    from faultlens.environment.which_python import Choice
     from faultlens.reportfile import Report
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
+N = TypeVar("N", int, float)
 PIPE_WIDTH = 80
 SECRET = 0o600  # the mode of new files that quote a program's memory, output or data
 
@@ -35,6 +37,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sarif", metavar="PATH", help="write it as SARIF 2.1.0, for code review tools")
 
 
+def python_for(arguments: Namespace) -> str:
+    """The Python that a verb works with."""
+    from faultlens.environment.which_python import which_python
+
+    choice = which_python(arguments.python, os.environ)
+    say_python(choice, arguments)
+    return choice.executable
+
+
+def say_python(choice: Choice, arguments: Namespace) -> None:
+    if arguments.verbose and not getattr(arguments, "quiet", False):
+        print(f"faultlens: {one_line(choice.in_words(), 1000)}", file=sys.stderr, flush=True)
+
+
 def taken_up(arguments: Namespace) -> bool:
     """Whether standard output belongs to a file format."""
     return "-" in _targets(arguments)
@@ -45,23 +61,23 @@ def check_targets(arguments: Namespace) -> None:
         raise FaultlensError("Only one format can go to standard output.", "Name files for the others.")
 
 
-def write_files(report: Report, arguments: Namespace) -> None:
-    """Write the formats that were asked for."""
+def write_files(report: Report, arguments: Namespace, quiet: bool = False) -> None:
+    """Write the formats that were asked for; and say so, unless `quiet`."""
     check_targets(arguments)
     if arguments.json:
-        write_json(report, arguments.json)
+        write_json(report, arguments.json, quiet)
     if arguments.html:
         from faultlens.report import html
 
-        write_bytes(html.page(report).encode(), arguments.html, SECRET)
+        write_bytes(html.page(report).encode(), arguments.html, SECRET, quiet)
     if arguments.markdown:
         from faultlens.report import markdown
 
-        write_bytes(markdown.document(report).encode(), arguments.markdown, SECRET)
+        write_bytes(markdown.document(report).encode(), arguments.markdown, SECRET, quiet)
     if arguments.sarif:
         from faultlens.report import sarif
 
-        write_bytes(sarif.document(report), arguments.sarif, SECRET)
+        write_bytes(sarif.document(report), arguments.sarif, SECRET, quiet)
 
 
 def _targets(arguments: Namespace) -> list[str | None]:
@@ -71,8 +87,6 @@ def _targets(arguments: Namespace) -> list[str | None]:
 def console(stream: TextIO) -> Console:
     """Colours and the width of the screen in a terminal; plain text in a pipe or under NO_COLOR."""
     from rich.console import Console
-
-    from faultlens.safe_text import make_printable
 
     class OurConsole(Console):
         def on_broken_pipe(self) -> None:
@@ -123,11 +137,14 @@ def render(
     *,
     verbose: bool = False,
     stored: Path | None = None,
+    name: str = "",
     saves_today: Saving | None = None,
 ) -> None:
+    """`name`: what the report is called on the command line, unless it is the latest."""
     from faultlens.report import terminal
 
-    terminal.render(report, verbose=verbose, console=console(stream), stored=stored, saves_today=saves_today)
+    screen = console(stream)
+    terminal.render(report, verbose=verbose, console=screen, stored=stored, name=name, saves_today=saves_today)
 
 
 def save(report: Report) -> Path | None:
@@ -141,11 +158,11 @@ def save(report: Report) -> Path | None:
         return None
 
 
-def write_json(report: Report, target: str) -> None:
+def write_json(report: Report, target: str, quiet: bool = False) -> None:
     """Write the report to a file, in one step, or to standard output."""
     from faultlens import reportfile
 
-    write_bytes(reportfile.to_json(report) + b"\n", target, SECRET)
+    write_bytes(reportfile.to_json(report) + b"\n", target, SECRET, quiet)
 
 
 def write_record(record: Record, target: str, mode: int = 0o666) -> None:
@@ -166,8 +183,8 @@ def present(record: Record, arguments: Namespace, render: Callable[..., None]) -
         render(record, console=console(sys.stdout), verbose=arguments.verbose)
 
 
-def write_bytes(data: bytes, target: str, mode: int = 0o666) -> None:
-    """`mode` is that of a new file, less the umask; one that is there keeps its own."""
+def write_bytes(data: bytes, target: str, mode: int = 0o666, quiet: bool = False) -> None:
+    """`mode` is that of a new file, less the umask; one that is there keeps its own. A file is told of on stderr."""
     from faultlens.durable import replace_file
 
     path = Path(target)
@@ -183,15 +200,39 @@ def write_bytes(data: bytes, target: str, mode: int = 0o666) -> None:
             replace_file(path, data, mode)
             if there is not None:
                 path.chmod(there & 0o777)
+            if not quiet:
+                print(f"faultlens: wrote {one_line(target)}", file=make_printable(sys.stderr))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise FaultlensError(f"Cannot write the report to {target}: {error.strerror}.", "Name another file.") from error
 
 
+# ------------------------------------------------------------------------- what may stand behind an option
+
+
 def positive_seconds(text: str) -> float:
-    """For an argument of the command line."""
-    value = float(text)
-    if not 0 < value < 10**9:
-        raise ArgumentTypeError("must be a positive number of seconds")
+    return _number(text, float, 1e-9, 10**9, "a positive number of seconds")
+
+
+def seconds(text: str) -> float:
+    return _number(text, float, 0, 10**9, "a number of seconds")
+
+
+def positive_number(text: str) -> int:
+    return _number(text, int, 1, 10**9, "a whole number, at least 1")
+
+
+def whole_number(text: str) -> int:
+    return _number(text, int, 0, 2**63, "a whole number")
+
+
+def _number(text: str, kind: Callable[[str], N], least: float, beyond: float, wanted: str) -> N:
+    """Of anything else argparse would say that it is an invalid value of the function's name."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not least <= value < beyond:
+        raise ArgumentTypeError(f"must be {wanted}, not {one_line(text, 40)!r}")
     return value

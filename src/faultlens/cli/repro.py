@@ -34,7 +34,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "repro", help="write a small script that crashes the same way", description=DESCRIPTION
     )
     parser.add_argument("report", nargs="?", metavar="REPORT", help="which one; the latest by default")
-    parser.add_argument("--seconds", type=_seconds, default=60.0, metavar="N", help="time for shrinking (default: 60)")
+    parser.add_argument(
+        "--seconds", type=output.seconds, default=60.0, metavar="N", help="time for shrinking (default: 60)"
+    )
     parser.add_argument("--python", metavar="PATH", help="the Python to run it with; that of the program by default")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the folder to write; it must be new or empty")
     parser.add_argument(
@@ -131,10 +133,3 @@ def _asking(yes: bool, screen: output.Status) -> MayRun:
             raise FaultlensError("Nothing was run.")
 
     return may_run
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < 10**6:
-        raise argparse.ArgumentTypeError("must be a number of seconds")
-    return value

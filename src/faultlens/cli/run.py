@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ctypes
 import os
+import re
 import resource
 import signal
 import sys
@@ -13,32 +13,33 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from faultlens.cli import output
+from faultlens.cli.deaths import Deaths, say
 from faultlens.errors import FaultlensError
 from faultlens.shortage import shortage
 
 if TYPE_CHECKING:
     from faultlens.capture.fence.hunting import Wish
     from faultlens.capture.supervisor import Ending, Options
-    from faultlens.crash import Crash
-    from faultlens.reportfile import Report
 
 PR_SET_DUMPABLE = 4
-# Ends that people and schedulers bring about on purpose: one line is enough.
-ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
-SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside", "signal-raised-by-program"}
-SURE = 0.7
-MAX_CHILDREN_SHOWN = 3
 STOP_BEFORE_OOM = "--stop-before-oom"
 HUNT = "--hunt"
 DEFAULTS = {STOP_BEFORE_OOM: "95%", HUNT: "fence"}  # of options that may stand alone
-WITH_VALUE = {"--timeout", "--capture", "--json", "--html", "--markdown", "--sarif"}  # options whose value follows
+# Options whose value follows.
+WITH_VALUE = {"--python", "--timeout", "--capture", "--json", "--html", "--markdown", "--sarif"}
+OF_PYTHON = re.compile(r"-([BEIOPRSWXbcdimsux].*)?$")  # `-m pytest`, `-c CODE`, `-`, `-u train.py`
 
 DESCRIPTION = """\
 Runs a program exactly as it would run without faultlens: same output, terminal, signals, exit status. When it
 dies, everything about its death is recorded, shown on stderr and kept for `faultlens show`.
 
-  faultlens run train.py --epochs 3       the Python of the active environment runs train.py
+  faultlens run train.py --epochs 3       as `python train.py --epochs 3` in your environment
+  faultlens run -m pytest -x              what `python` takes: -m MODULE, -c CODE, - (standard input), its options
   faultlens run -- python -u train.py     any command, taken as it is
+
+The Python is the one named with --python, else that of the active environment (VIRTUAL_ENV, CONDA_PREFIX), else that
+of the environment faultlens is installed in, if it has TensorFlow or is a virtual environment, else the first on PATH;
+-v says which.
 """
 
 
@@ -49,6 +50,7 @@ def register(verbs: Any) -> None:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to run a script in")
     parser.add_argument(
         "--timeout", type=output.positive_seconds, metavar="SECONDS", help="record all stacks and end it after so long"
     )
@@ -81,12 +83,18 @@ def register(verbs: Any) -> None:
 
 
 def with_default(words: Sequence[str]) -> list[str]:
-    """`--stop-before-oom` and `--hunt` may stand alone: argparse would take the program's name for their value."""
+    """What argparse does not understand: `--stop-before-oom` and `--hunt` may stand alone, where it would take the
+    program's name for their value; and the program may begin with an option, which is Python's."""
     spelled = list(words)
     for place, word in enumerate(spelled[1:] if spelled[:1] == ["run"] else (), start=1):
         if word in DEFAULTS:
             spelled[place] = f"{word}={DEFAULTS[word]}"
-        elif word == "--" or (not word.startswith("-") and spelled[place - 1] not in WITH_VALUE):
+        elif spelled[place - 1] in WITH_VALUE:
+            continue
+        elif OF_PYTHON.match(word):
+            spelled.insert(place, "--")
+            break
+        elif word == "--" or not word.startswith("-"):
             break
     return spelled
 
@@ -97,34 +105,49 @@ def handle(arguments: argparse.Namespace) -> int:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
     output.check_targets(arguments)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    deaths = Deaths(arguments)
     try:
-        ending = _supervised(words, arguments)
+        ending = _supervised(words, arguments, deaths)
     except (OSError, RuntimeError, MemoryError) as error:
         reason = shortage(error)
         if reason is None or _has_started():
             raise
         if not arguments.quiet:
-            _say(f"the program runs without faultlens. {reason}")
-        _become(words, mask)
+            say(f"the program runs without faultlens. {reason}")
+        _become(_command(words, arguments), mask)
     try:
-        _report(ending.crash, arguments)
+        from faultlens.cli.telling import tell
+
+        tell(ending.crash, arguments, deaths)
     except Exception as error:
         # Whatever goes wrong here must not change how the program's end is passed on.
-        _say(str(error))
+        say(str(error))
     except KeyboardInterrupt:
         pass
     end_like(ending.status)
     return 0
 
 
-def _supervised(words: list[str], arguments: argparse.Namespace) -> Ending:
-    from faultlens.capture import launch
+def _supervised(words: list[str], arguments: argparse.Namespace, deaths: Deaths) -> Ending:
     from faultlens.capture.supervisor import supervise
 
-    command = launch.resolve_command(words)
+    command = _command(words, arguments)
     options = _options(arguments, command)
-    quiet = arguments.quiet
-    return supervise(command, options, _nothing if quiet else _announce, _nothing if quiet else _say)
+    return supervise(command, options, deaths.tell, _nothing if arguments.quiet else say)
+
+
+def _command(words: list[str], arguments: argparse.Namespace) -> list[str]:
+    from faultlens.environment.command import resolve_command
+
+    command = resolve_command(words, arguments.python)
+    if command.python is not None:
+        output.say_python(command.python, arguments)
+    elif arguments.python is not None:
+        raise FaultlensError(
+            f"--python is for what Python runs, and {words[0]} is started as it is.",
+            "Leave --python out, or name a script, `-m MODULE` or `-c CODE`.",
+        )
+    return command.words
 
 
 def _has_started() -> bool:
@@ -135,11 +158,8 @@ def _has_started() -> bool:
         return False
 
 
-def _become(words: list[str], mask: Iterable[signal.Signals | int]) -> NoReturn:
+def _become(command: list[str], mask: Iterable[signal.Signals | int]) -> NoReturn:
     """The program takes our place: it needs no process and no descriptor more than without us."""
-    from faultlens.capture import launch
-
-    command = launch.resolve_command(words)
     sys.stdout.flush()
     sys.stderr.flush()
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, at its own start
@@ -159,7 +179,7 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
             raise FaultlensError(f"The agent cannot be used: {problem.reason}.", "Use --capture=ptrace.")
         if not arguments.quiet:
             way = "using ptrace" if problem.instead == "tracer" else "watching the exit status alone"
-            _say(f"{way}, because {problem.reason}")
+            say(f"{way}, because {problem.reason}")
         capture = problem.instead
     return Options(
         capture=capture,  # type: ignore[arg-type]
@@ -179,81 +199,12 @@ def _wish(arguments: argparse.Namespace) -> Wish | None:
 
     wish, problem = hunting.read_wish(arguments.hunt), hunting.problem()
     if problem and not arguments.quiet:
-        _say(f"nothing is hunted, because {problem}")
+        say(f"nothing is hunted, because {problem}")
     return None if problem else wish
 
 
 def _nothing(_: object) -> None:
     pass
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # nobody may read it any more: the program goes on
-        print(f"faultlens: {text}", file=sys.stderr)
-
-
-def _announce(crash: Crash) -> None:
-    """A process below the program died; the program itself lives on, and so does its output."""
-    signal_name = crash.outcome.signal or "a signal"
-    _say(f"process {crash.pid} died by {signal_name}; the report follows at the end")
-
-
-def _report(crash: Crash, arguments: argparse.Namespace) -> None:
-    if arguments.no_sources:
-        from faultlens.capture.sources import without_sources
-
-        crash = without_sources(crash)
-    report = _examined(crash)
-    try:
-        output.write_files(report, arguments)
-    finally:  # a file that cannot be written does not cost the rest
-        # A program that ended well needs no verdict, but its children that died do.
-        survived = crash.outcome.kind == "ok" and crash.children
-        for each in map(_examined, crash.children[:MAX_CHILDREN_SHOWN]) if survived else (report,):
-            _tell(each, arguments)
-
-
-def _examined(crash: Crash) -> Report:
-    """The doctor is asked only where there is something to tell."""
-    from faultlens.capture.dotenv import secrets_beside
-    from faultlens.reporting import make_report, with_findings
-
-    report = make_report(crash, secrets=secrets_beside(crash.program.directory))
-    return with_findings(report) if worth_telling(report) else report
-
-
-def _tell(report: Report, arguments: argparse.Namespace) -> None:
-    if not (worth_telling(report) or arguments.verbose):
-        return
-    stored = None if arguments.no_save else output.save(report)
-    if not arguments.quiet:
-        sys.stdout.flush()
-        output.render(report, sys.stderr, verbose=arguments.verbose, stored=stored)
-
-
-def worth_telling(report: Report) -> bool:
-    """Exit codes and Python exceptions speak for themselves, unless there is more behind them than they say; so do
-    ends that somebody asked for."""
-    crash = report.crash
-    if crash.stop_request and crash.outcome.kind != "ok":
-        return True
-    if (
-        (crash.hunt and crash.hunt.block)
-        or crash.children
-        or crash.fault
-        or crash.outcome.kind == "hang"
-        or _lost_a_save(crash)
-    ):
-        return True
-    if crash.outcome.kind == "signal":
-        return crash.outcome.signal not in ASKED_FOR
-    best = report.diagnoses[0] if report.diagnoses else None
-    return best is not None and best.cause not in SPEAK_FOR_THEMSELVES and best.confidence >= SURE
-
-
-def _lost_a_save(crash: Crash) -> bool:
-    """Whoever asked for the end did not ask for that."""
-    return crash.saving is not None and any(save.current and save.whole is False for save in crash.saving.saves)
 
 
 def end_like(status: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +44,8 @@ def show(arguments: argparse.Namespace) -> int:
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
         today = _saves_today(report) if doubt_about(path, report) is None else None
-        output.render(report, sys.stdout, verbose=arguments.verbose, stored=path, saves_today=today)
+        name = shlex.quote(arguments.report) if arguments.report else ""
+        output.render(report, sys.stdout, verbose=arguments.verbose, stored=path, name=name, saves_today=today)
     if folder.is_kept(path) and (doubt := doubt_about_place(path)):
         print(f"faultlens: {doubt}", file=sys.stderr)
     return 0

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from faultlens.crash import Crash
+from faultlens.environment.distributions import normal
 from faultlens.errors import FaultlensError
 from faultlens.remedy.reduce_script import count_lines
 from faultlens.remedy.task import Found
@@ -13,7 +14,7 @@ from faultlens.remedy.trial import SCRIPT, write_files
 from faultlens.report.quantities import count
 from faultlens.safe_text import one_line
 
-_PACKAGES = ("tensorflow", "tensorflow_cpu", "tensorflow_intel", "keras", "numpy")
+_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "keras", "numpy")
 
 
 def write_folder(found: Found, identity: str, chosen: Path | None) -> Path:
@@ -61,7 +62,7 @@ def _versions(crash: Crash) -> list[str]:
     found = [f"Python {one_line(python.version, 40)}"] if python and python.version else []
     packages = python.packages if python else ()
     found += [
-        f"{one_line(each.name, 40)} {one_line(each.version, 40)}" for each in packages if each.name.lower() in _PACKAGES
+        f"{one_line(each.name, 40)} {one_line(each.version, 40)}" for each in packages if normal(each.name) in _PACKAGES
     ]
     machine = crash.machine
     for fact in (machine.distribution, machine.kernel, machine.cpu_model) if machine else ():

@@ -54,7 +54,7 @@ def crash_to_reproduce(report: Report) -> Crash:
 def wanted_death(crash: Crash) -> Signature:
     """How a reproducer has to die; NotReproducedError for ends that no script brings about by itself."""
     outcome, fault = crash.outcome, crash.fault
-    if outcome.kind == "hang":
+    if crash.was_running:
         raise NotReproducedError("A program that hangs does not die: there is nothing to compare a reproducer with.")
     if outcome.signal == "SIGKILL":
         raise NotReproducedError("It was killed (SIGKILL), which leaves nothing to compare a reproducer with.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
 from faultlens.capture import launch
 from faultlens.crash import Crash
+from faultlens.environment.which_python import named_python
 from faultlens.errors import FaultlensError
 from faultlens.loader_variables import without_ours
 from faultlens.redaction import HIDDEN
@@ -23,7 +25,7 @@ Limits = tuple[tuple[str, int], ...]  # name and value: ("RLIMIT_DATA", bytes)
 
 
 def surroundings_of(crash: Crash, wishes: Wishes) -> Surroundings:
-    python = wishes.python or _program_python(crash)
+    python = named_python(wishes.python, os.environ) if wishes.python else _program_python(crash)
     if python is None:
         raise FaultlensError("The report does not tell which Python ran the program.", "Name it with --python.")
     if not Path(python).is_file():

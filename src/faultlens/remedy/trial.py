@@ -28,12 +28,12 @@ from faultlens import reportfile
 from faultlens.capture import launch, numbering, process
 from faultlens.capture.agent.area import SharedArea
 from faultlens.capture.endings import outcome_of
+from faultlens.clues.children import crashed_child
 from faultlens.crash import Crash, Outcome, Output
 from faultlens.environment.machine import machine_state
 from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
 from faultlens.remedy.look import QuickLook
-from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
 from faultlens.sandbox import confinement, guard
 
@@ -259,7 +259,7 @@ class _Watch:
         """What we ended is no death of its own."""
         if self._problem is None:
             return crash
-        return Crash(outcome=Outcome(kind="hang"), method="status", output=crash.output, gaps=(self._problem,))
+        return Crash(outcome=Outcome(kind="timeout"), method="status", output=crash.output, gaps=(self._problem,))
 
     def _end(self, problem: str) -> None:
         self._problem = problem

@@ -42,6 +42,11 @@ def sections(crash: Crash, width: int) -> Iterator[Section]:
         yield Section("threads" if index == 0 else "", whole_stack(thread, crash))
     if len(crash.threads) > _THREADS:
         yield Section("", [words(f"… and {count(len(crash.threads) - _THREADS, 'more thread')}", QUIET)])
+    for child in (child for child in crash.children if child.was_running):
+        for index, thread in enumerate(child.threads[:_THREADS]):
+            name = words(f"child process {child.pid}: ", QUIET) if index == 0 else words("")
+            title, *rows = whole_stack(thread, child)
+            yield Section("", [Text.assemble(name, title), *rows])
     yield Section("maps", [words(line, QUIET if row else "") for row, line in enumerate(facts.mappings(crash))])
     yield Section("files", [words(f"{file.path}: {facts.file_state(file)}") for file in crash.files])
     yield Section("library", _libraries(crash))

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from faultlens.clues.children import has_survived, told_of
 from faultlens.clues.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
 from faultlens.clues.last_words import python_exception
+from faultlens.clues.standing import AT_WORK, standing
 from faultlens.crash import Crash, Frame
 from faultlens.report.quantities import duration, size
 from faultlens.report.words import SENT
@@ -18,32 +20,21 @@ _POLITE = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUS
 
 
 def headline(crash: Crash) -> str:
-    child = crashed_child(crash)
-    if child:
-        return f"child process {_who(child)} {_ending(child)}; its parent lived on and {_ending(crash)}"
+    child = told_of(crash)
+    if child is not crash:
+        then = "its parent lived on and" if has_survived(crash) else "then its parent"
+        return f"child process {_who(child)} {_ending(child)}; {then} {_ending(crash)}"
     return f"{program_name(crash)} {_ending(crash)}"
 
 
 def kind_of_end(crash: Crash) -> str:
-    """One word: crash, killed, ended (asked to), hang, exception, exit or ok."""
-    if crash.outcome.kind == "hang":
-        return "hang"
+    """One word: crash, killed, ended (asked to), hang, timeout (it worked), exception, exit or ok."""
+    if crash.was_running:
+        return "timeout" if standing(crash).state in AT_WORK else "hang"
     if crash.fault is None and crash.outcome.kind != "signal":
         return crash.outcome.kind
     signal = crash.outcome.signal or (crash.fault.signal if crash.fault else "")
     return "killed" if signal == "SIGKILL" else "ended" if signal in _POLITE else "crash"
-
-
-def crashed_child(crash: Crash) -> Crash | None:
-    """The first process below this one that crashed while this one did not."""
-    if crash.fault or crash.outcome.kind == "signal":
-        return None
-    for child in crash.children:
-        if child.fault or child.outcome.kind == "signal":
-            return child
-        if deeper := crashed_child(child):
-            return deeper
-    return None
 
 
 def program_name(crash: Crash) -> str:
@@ -99,8 +90,10 @@ def _who(crash: Crash) -> str:
 
 def _ending(crash: Crash) -> str:
     outcome = crash.outcome
-    if outcome.kind == "hang":
-        return _hang(crash)
+    if crash.was_running:
+        return _still_running(crash)
+    if crash.fault and crash.fault.seen == "endless":
+        return f"met {crash.fault.signal} again and again{_where(crash)} and was ended"
     if crash.fault and outcome.kind != "signal":
         return f"met {crash.fault.signal}{_where(crash)} and then {_exit(crash)}"
     if outcome.kind == "signal":
@@ -138,9 +131,10 @@ def _killed(crash: Crash) -> str:
     return "was killed (SIGKILL); by whom is not known"
 
 
-def _hang(crash: Crash) -> str:
+def _still_running(crash: Crash) -> str:
     after = f" after {duration(crash.seconds)}" if crash.seconds is not None else " at its time limit"
-    return f"was still running{after} and was stopped{_where(crash)}"
+    again = f", met {crash.fault.signal} again and again" if crash.fault else ""
+    return f"was still running{after}{again} and was stopped{_where(crash)}"
 
 
 def _exception(crash: Crash) -> str:
@@ -167,12 +161,13 @@ def _where(crash: Crash, preposition: str = "in") -> str:
     """The user's line, then the native code and the thread in which the process stood."""
     frame = user_frame(crash)
     own = place(frame, crash) if frame else ""
-    native = _native(crash)
+    native = native_end(crash)
     where = " → ".join(part for part in (own, native) if part)
     return f" {preposition} {where}" if where else ""
 
 
-def _native(crash: Crash) -> str:
+def native_end(crash: Crash) -> str:
+    """The native code that died, and on which thread; nothing where it is not known."""
     thread = crash.crashed_thread
     if thread is None:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ from markupsafe import Markup
 from faultlens import __version__
 from faultlens.causes import find
 from faultlens.clues import fenced
-from faultlens.clues.frames import Fold, fold, fold_in_words, is_kernel, is_own, without_dying
+from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
+from faultlens.clues.frames import is_kernel, is_own, without_dying
 from faultlens.crash import Crash, Frame, Kernel, Thread
 from faultlens.diagnosis import Diagnosis, Evidence, Fix
 from faultlens.report import facts
@@ -372,23 +373,25 @@ def _reproducer(report: Report) -> dict[str, Any] | None:
 
 
 def _stack(thread: Thread, crash: Crash) -> Stack:
-    """Runs of library frames are folded, as is what only carries out an abort."""
-    kept = thread.frames[:_FRAMES]
-    telling = without_dying(kept)
-    dying = kept[: len(kept) - len(telling)]
-    rows: list[Call | Folded] = (
-        [Folded(f"… {count(len(dying), 'frame')} of aborting", _calls(dying, crash))] if dying else []
-    )
+    """Runs of library frames and recursion are folded, as is what only carries out an abort."""
+    telling = without_dying(thread.frames)
+    dying = thread.frames[: len(thread.frames) - len(telling)]
+    aborting = [Folded(f"… {count(len(dying), 'frame')} of aborting", _calls(dying, crash))] if dying else []
+    rows = _rows(fold(telling, 1 if thread.launched and not thread.crashed else 3), telling, crash)
+    return Stack(_thread_title(thread, crash), (*aborting, *rows), 0, True)
+
+
+def _rows(rows: Iterable[Frame | Fold], frames: Sequence[Frame], crash: Crash) -> Iterator[Call | Folded]:
+    """`rows` are the frames, folded."""
     position = 0
-    for row in fold(telling, 1 if thread.launched and not thread.crashed else 3):
+    for row in rows:
         if isinstance(row, Fold):
-            run = telling[position : position + row.frames]
-            rows.append(Folded(fold_in_words(row), _calls(run, crash)))
+            run = frames[position : position + min(row.frames, _FRAMES)]
+            yield Folded(fold_in_words(row), _calls(run, crash))
             position += row.frames
         else:
-            rows.append(_call(row, crash))
+            yield _call(row, crash)
             position += 1
-    return Stack(_thread_title(thread, crash), tuple(rows), len(thread.frames) - len(kept), True)
 
 
 def _other_stacks(crash: Crash) -> Some[Stack]:
@@ -410,8 +413,8 @@ def _group(threads: Sequence[Thread], crash: Crash) -> Stack:
     if len(threads) > 1:
         ids = ", ".join(str(thread.id) for thread in threads[:_IDS])
         title = f"{len(threads)} × {kind_of_name(first)} ({ids}{', …' if len(threads) > _IDS else ''})"
-    kept = first.frames[:_FRAMES_OF_OTHERS]
-    return Stack(title, _calls(kept, crash), len(first.frames) - len(kept), False)
+    rows = tuple(_rows(fold_recursion(first.frames), first.frames, crash))
+    return Stack(title, rows[:_FRAMES_OF_OTHERS], len(rows) - _FRAMES_OF_OTHERS, False)
 
 
 def _thread_title(thread: Thread, crash: Crash) -> str:

@@ -26,10 +26,10 @@ class Input(NamedTuple):
     values: str  # the first of them; nothing where they were not kept
 
 
-def kernel_in_words(kernel: Kernel) -> str:
+def kernel_in_words(kernel: Kernel, with_node: bool = True) -> str:
     """ "BlockLSTMV2 (node lstm/BlockLSTMV2, layer lstm)"."""
     op = one_line(user_op(kernel), _NAME)
-    of_graph = kernel.node and kernel.node != kernel.op
+    of_graph = with_node and kernel.node and kernel.node != kernel.op
     about = [
         f"computed as {one_line(kernel.op, _NAME)}" if user_op(kernel) != kernel.op else "",
         f"node {one_line(kernel.node, _NAME)}" if of_graph else "",

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from faultlens.clues.frames import Fold, fold, fold_in_words, without_dying
+from faultlens.clues.folding import Fold, fold, fold_in_words
+from faultlens.clues.frames import without_dying
 from faultlens.clues.kernels import kernel_at_fault
 from faultlens.clues.last_words import last_words
 from faultlens.clues.leaks import in_full
@@ -35,8 +36,6 @@ from faultlens.safe_text import last_lines, one_line
 
 _TEXT = 600
 _EVIDENCE, _FIXES, _RULED_OUT = 12, 6, 5
-_FRAMES = 100  # before folding
-_STACK_ROWS = 40
 _WORDS, _TRACEBACK_LINES = 10, 30
 _FUNCTION_WIDTH = 44
 _INPUTS, _VALUES, _ATTRIBUTES = 24, 8, 30
@@ -194,13 +193,12 @@ def _stacks(crash: Crash) -> Iterator[str]:
 
 def _stack(thread: Thread, crash: Crash) -> list[str]:
     rows = []
-    for row in fold(without_dying(thread.frames[:_FRAMES]), 1 if thread.launched and not thread.crashed else 3):
+    for row in fold(without_dying(thread.frames), 1 if thread.launched and not thread.crashed else 3):
         if isinstance(row, Fold):
             rows.append(one_line(fold_in_words(row)))
         else:
             rows.append(f"{function_name(row):<{_FUNCTION_WIDTH}}  {one_line(frame_place(row, crash), 200)}")
-    hidden = len(rows) - _STACK_ROWS
-    return [*rows[:_STACK_ROWS], *([f"… {hidden} more"] if hidden > 0 else [])] or ["no frames could be read"]
+    return rows or ["no frames could be read"]
 
 
 def _output(crash: Crash) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -14,7 +14,7 @@ from faultlens.safe_text import LINE_LIMIT, one_line, shorten
 
 LABEL_WIDTH = 8
 GAP = 2
-_NARROWEST = 30
+_NARROWEST, _WIDEST = 30, 120
 _LONGEST_LEAD = 12
 _MARK = "· "
 _BETWEEN = " · "
@@ -69,28 +69,51 @@ def pairs(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
 
 
 def body_width(console: Console) -> int:
-    return max(console.width - LABEL_WIDTH - GAP, _NARROWEST)
+    return max(min(console.width, _WIDEST) - LABEL_WIDTH - GAP, _NARROWEST)
+
+
+class Title(NamedTuple):
+    """ "kind: text (aside)"."""
+
+    lead: Text
+    text: Text
+
+    def lines(self, width: int) -> list[Text]:
+        """Wrapped under its own beginning where that leaves room."""
+        indent = len(self.lead) if len(self.lead) <= _LONGEST_LEAD else GAP
+        return wrap(Text.assemble(self.lead, self.text), max(min(width, _WIDEST), _NARROWEST), indent)
+
+    def line(self, width: int) -> Text:
+        whole = Text.assemble(self.lead, self.text)
+        whole.truncate(width, overflow="ellipsis")
+        return whole
+
+
+def title(kind: str, style: str, text: str, aside: str = "", limit: int = 4 * LINE_LIMIT) -> Title:
+    said = words(f" ({aside})" if aside else "", QUIET)
+    return Title(Text(f"{kind}: ", style), Text.assemble(words(text, OWN, limit), said))
 
 
 def print_title(console: Console, kind: str, style: str, text: str, aside: str = "") -> None:
-    """ "kind: text (aside)", wrapped under its own beginning where that leaves room."""
-    lead = Text(f"{kind}: ", style)
-    title = Text.assemble(words(text, OWN, 4 * LINE_LIMIT), words(f" ({aside})" if aside else "", QUIET))
-    indent = len(lead) if len(lead) <= _LONGEST_LEAD else GAP
-    for line in wrap(Text.assemble(lead, title), max(console.width, _NARROWEST), indent):
+    for line in title(kind, style, text, aside).lines(console.width):
         print_line(console, line)
 
 
-def print_section(console: Console, section: Section) -> None:
+def section_lines(console: Console, section: Section) -> Iterator[Text]:
     if not section.rows:
         return
     if section.spaced:
-        print_line(console, Text())
+        yield Text()
     label = Text(section.label.rjust(LABEL_WIDTH) + " " * GAP, LABEL)
     for row in section.rows:
-        for line in _lines(row, body_width(console)):
-            print_line(console, Text.assemble(label, line))
+        for line in _lines(row, body_width(console), max(console.width - len(label), _NARROWEST)):
+            yield Text.assemble(label, line)
             label = Text(" " * len(label))
+
+
+def print_section(console: Console, section: Section) -> None:
+    for line in section_lines(console, section):
+        print_line(console, line)
 
 
 def wrap(text: Text, width: int, indent: int = 0) -> list[Text]:
@@ -125,11 +148,12 @@ def flow(pieces: Sequence[str], width: int, lead: str = "") -> list[Text]:
     return [unbroken(Text(" " * len(lead) if index else lead, QUIET), row) for index, row in enumerate(shown)]
 
 
-def _lines(row: Text, width: int) -> list[Text]:
+def _lines(row: Text, width: int, screen: int) -> list[Text]:
+    """Prose is wrapped where it can be read; what is cut, such as source, has the whole screen."""
     if not row.no_wrap:
         return wrap(row, width)
     if row.overflow == "ellipsis":
-        row.truncate(width, overflow="ellipsis")
+        row.truncate(screen, overflow="ellipsis")
     return [row]
 
 

@@ -6,18 +6,21 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from faultlens.capture.condensed import LINES_BEFORE
+from faultlens.clues.frames import is_own
 from faultlens.clues.kernels import kernel_at_fault
-from faultlens.crash import Crash, Frame
-from faultlens.report.headline import line_of
+from faultlens.crash import Crash, Frame, Kernel
+from faultlens.report.headline import line_of, native_end
 from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words
 from faultlens.report.page import ALARM, GUTTER, OWN, QUIET, Section, fixed, flow, unbroken, words
 from faultlens.report.progress import progress_in_words
 from faultlens.report.saves import saving_in_words
 from faultlens.report.source import SourceLine, excerpt
-from faultlens.report.verdict import called_from, pointed_at, subject
+from faultlens.report.threads import function_name
+from faultlens.report.verdict import called_from, pointed_at, subject, verdict
 from faultlens.reportfile import Report
 
-_INPUTS_SHOWN = 12
+_INPUTS_SHOWN, _FEW_INPUTS = 12, 5
 
 
 def sections(report: Report, width: int) -> Iterator[Section]:
@@ -31,9 +34,35 @@ def sections(report: Report, width: int) -> Iterator[Section]:
     yield Section("saves", [words(line) for line in saving_in_words(crash)])
 
 
-def _at(report: Report, frame: Frame | None) -> list[Text]:
+def in_brief(report: Report, width: int) -> Iterator[Section]:
+    """The same on fewer lines."""
+    crash = subject(report)
+    frame = pointed_at(report)
+    quoted = _at(report, frame, around=2)
+    if not quoted and verdict(report):  # without one the title names the line
+        quoted = _named(crash, frame)
+    yield Section("at", quoted)
+    kernel = kernel_at_fault(crash)
+    shown = frame if quoted else None
+    yield Section("op", _kernel(kernel, shown, crash, width, _FEW_INPUTS) if kernel else [], spaced=not quoted)
+    told = progress_in_words(crash.progress)
+    yield Section("progress", [words(told)] if told else [], spaced=not (quoted or kernel))
+    yield Section("saves", [words(line) for line in saving_in_words(crash)])
+
+
+def _named(crash: Crash, frame: Frame | None) -> list[Text]:
+    """The line where its source is not known, else the native code that died."""
+    thread = crash.crashed_thread
+    compiled = (each for each in (thread.frames if thread else ()) if each.file and each.line and is_own(each))
+    if frame := frame or next(compiled, None):
+        return [_where(frame, crash)]
+    native = native_end(crash)
+    return [words(native)] if native else []
+
+
+def _at(report: Report, frame: Frame | None, around: int = LINES_BEFORE) -> list[Text]:
     crash, caller = subject(report), called_from(report)
-    lines = excerpt(frame, crash) if frame else []
+    lines = excerpt(frame, crash, around) if frame else []
     if frame is None or not (lines or caller):  # the title names a line that cannot be quoted
         return []
     rows = [_where(frame, crash)]
@@ -43,21 +72,25 @@ def _at(report: Report, frame: Frame | None) -> list[Text]:
 
 
 def _where(frame: Frame, crash: Crash) -> Text:
-    return unbroken(words(line_of(frame, crash), OWN), words(f"  in {frame.function}", QUIET))
+    return unbroken(words(line_of(frame, crash), OWN), words(f"  in {function_name(frame)}", QUIET))
 
 
 def _op(crash: Crash, shown: Frame | None, width: int) -> list[Text]:
     """The op at fault with its inputs, the line that wrote it where that is not the one above, and ops beside it."""
     kernel = kernel_at_fault(crash)
-    rows = []
-    if kernel:
-        rows += [words(kernel_in_words(kernel), OWN), *flow(briefly(kernel, _INPUTS_SHOWN), width, "inputs ")]
-        if kernel.written and not (shown and _same_line(kernel.written, shown)):
-            rows.append(words(f"written at {line_in_words(kernel.written, crash)}"))
-        if kernel.layer_made:
-            rows.append(words(f"its layer was made at {line_in_words(kernel.layer_made, crash)}"))
+    rows = _kernel(kernel, shown, crash, width, _INPUTS_SHOWN) if kernel else []
     others = others_in_words(crash)
     return [*rows, *([words(others, QUIET)] if others else [])]
+
+
+def _kernel(kernel: Kernel, shown: Frame | None, crash: Crash, width: int, inputs: int) -> list[Text]:
+    name = kernel_in_words(kernel, with_node=inputs > _FEW_INPUTS)
+    rows = [words(name, OWN), *flow(briefly(kernel, inputs), width, "inputs ")]
+    if kernel.written and not (shown and _same_line(kernel.written, shown)):
+        rows.append(words(f"written at {line_in_words(kernel.written, crash)}"))
+    if kernel.layer_made:
+        rows.append(words(f"its layer was made at {line_in_words(kernel.layer_made, crash)}"))
+    return rows
 
 
 def _source_rows(line: SourceLine, failing: bool, digits: int) -> list[Text]:

@@ -17,14 +17,14 @@ class SourceLine(NamedTuple):
     underline: tuple[int, int] | None = None
 
 
-def excerpt(frame: Frame, crash: Crash) -> list[SourceLine]:
+def excerpt(frame: Frame, crash: Crash, before: int = LINES_BEFORE) -> list[SourceLine]:
     """A few lines around the failing one, less their common indentation; none when they are not known."""
     if frame.file is None or frame.line is None:
         return []
     lines = crash.sources.get(frame.file, "").split("\n")
     if not 0 < frame.line <= len(lines):
         return []
-    numbers = range(max(1, frame.line - LINES_BEFORE), min(len(lines), frame.line + LINES_AFTER) + 1)
+    numbers = range(max(1, frame.line - before), min(len(lines), frame.line + LINES_AFTER) + 1)
     indent = _common_indent([lines[number - 1] for number in numbers])
     shown = []
     for number in numbers:

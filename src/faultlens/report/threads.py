@@ -8,10 +8,8 @@ from pathlib import PurePosixPath
 
 from rich.text import Text
 
+from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
 from faultlens.clues.frames import (
-    Fold,
-    fold,
-    fold_in_words,
     is_kernel,
     is_main,
     is_nameless,
@@ -27,7 +25,7 @@ from faultlens.report.quantities import count
 from faultlens.safe_text import ELLIPSIS, one_line, shorten
 
 _GROUPS_SHOWN = 6
-_WHOLE = 200  # frames, of a thread whose recursion has no end
+_WHOLE = 200  # rows of a stack
 _LONGEST_NAME = 26
 _USUAL_FUNCTION = 36
 _INDENT = "  "
@@ -60,16 +58,24 @@ def stack(thread: Thread, crash: Crash, width: int) -> list[Text]:
 
 
 def whole_stack(thread: Thread, crash: Crash) -> list[Text]:
-    """Every frame, with the whole path or the offset in its library."""
-    rows = [words(thread_in_words(thread, crash))]
-    for frame in thread.frames[:_WHOLE]:
-        place = f"{frame.file or '?'}:{frame.line}" if frame.kind == "python" else _offset(frame)
-        style = OWN if is_own(frame) or is_kernel(frame) else ""
-        name = words(_INDENT + function_name(frame).ljust(_USUAL_FUNCTION) + " " * GAP, style)
-        rows.append(unbroken(name, words(place, QUIET, PATH_LIMIT)))
-    if len(thread.frames) > _WHOLE:
-        rows.append(words(f"{_INDENT}{ELLIPSIS} {count(len(thread.frames) - _WHOLE, 'more frame')}", QUIET))
-    return rows if thread.frames else [*rows, _NO_FRAMES]
+    """Every frame, with the whole path or the offset in its library; of a recursion one round."""
+    title = words(thread_in_words(thread, crash))
+    if not thread.frames:
+        return [title, _NO_FRAMES]
+    rows = [_whole_row(row) for row in fold_recursion(thread.frames)]
+    hidden = len(rows) - _WHOLE
+    if hidden > 0:
+        rows[_WHOLE // 2 : -_WHOLE // 2] = [words(f"{_INDENT}{ELLIPSIS} {count(hidden, 'more line')}", QUIET)]
+    return [title, *rows]
+
+
+def _whole_row(row: Frame | Fold) -> Text:
+    if isinstance(row, Fold):
+        return words(_INDENT + fold_in_words(row), QUIET)
+    place = f"{row.file or '?'}:{row.line}" if row.kind == "python" else _offset(row)
+    style = OWN if is_own(row) or is_kernel(row) else ""
+    name = words(_INDENT + function_name(row).ljust(_USUAL_FUNCTION) + " " * GAP, style)
+    return unbroken(name, words(place, QUIET, PATH_LIMIT))
 
 
 def thread_in_words(thread: Thread, crash: Crash) -> str:

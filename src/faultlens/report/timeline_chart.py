@@ -86,7 +86,7 @@ def chart(crash: Crash) -> Chart | None:
         course=f"anonymous memory over {duration(span)}: from {size(int(points[0][1]))}"
         f" to {size(int(points[-1][1]))}, at most {size(int(highest))}",
         far_limit=told if limit is not None and not seen else None,
-        died=crash.outcome.kind in ("signal", "hang") or crash.fault is not None,
+        died=crash.outcome.kind == "signal" or crash.was_running or crash.fault is not None,
         epochs=_epochs(crash, start, span),
         saves=_saves(crash, start, span),
         asked=_asked(crash, start, span),

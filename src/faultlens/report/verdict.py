@@ -7,19 +7,16 @@ from collections import defaultdict
 from itertools import chain, zip_longest
 
 from faultlens.causes import find
+from faultlens.clues.children import told_of
 from faultlens.clues.frames import user_frame
-from faultlens.crash import CppException, Crash, Frame
+from faultlens.crash import Crash, Frame
 from faultlens.diagnosis import UNKNOWN, Diagnosis, Location, RuledOut
-from faultlens.report.headline import crashed_child
 from faultlens.reportfile import Report
-
-# A C++ exception that was thrown longer ago was caught, and is chatter.
-THROWN_AT_THE_END_S = 1.0
 
 
 def subject(report: Report) -> Crash:
-    """The process the report is about: the program, or the one below it that crashed while it lived on."""
-    return crashed_child(report.crash) or report.crash
+    """The process the report is about."""
+    return told_of(report.crash)
 
 
 def verdict(report: Report) -> Diagnosis | None:
@@ -79,18 +76,3 @@ def tempting(report: Report, most: int) -> tuple[RuledOut, ...]:
 def _family(slug: str) -> str | None:
     cause = find(slug)
     return cause.family if cause else None
-
-
-def thrown_at_the_end(report: Report) -> tuple[CppException, ...]:
-    """The C++ exceptions that have to do with the end: just before it, or named by the verdict."""
-    crash = subject(report)
-    may_kill = crash.fault is None or crash.fault.signal == "SIGABRT"  # by std::terminate
-    concerned = {thread.id for thread in (crash.crashed_thread, crash.launching_thread) if thread}
-    found = verdict(report)
-    said = " ".join((found.title, *(item.fact for item in found.evidence))) if found else ""
-    latest: dict[tuple[object, ...], CppException] = {}
-    for thrown in crash.exceptions:
-        at_the_end = thrown.seconds_before <= THROWN_AT_THE_END_S and thrown.thread in concerned
-        if (at_the_end and may_kill) or any(text and text in said for text in (thrown.type, thrown.message)):
-            latest.setdefault((thrown.type, thrown.message, thrown.thread), thrown)
-    return tuple(latest.values())

@@ -24,7 +24,9 @@ from faultlens.diagnose import diagnose
         ("closed_twice", "double-free-buffer"),
         ("ctypes_ptr_truncated", "pointer-truncated"),
         ("as_strided_too_far", "view-out-of-bounds"),
-        ("memmove_too_far", "view-out-of-bounds"),
+        ("memmove_too_far", "foreign-call-overrun"),
+        ("memset_past_fence", "foreign-call-overrun"),
+        ("memset_painted", "foreign-call-overrun"),
         ("as_strided_damaged_heap", "view-out-of-bounds"),
         ("np_readonly_mmap_write", "read-only-write"),
         ("none_passed", "null-pointer-passed"),
@@ -109,3 +111,62 @@ def test_what_does_not_crash_never_explains_a_crash(slug: str) -> None:
     assert "## How to fix it" in cause.explanation
     for name in ("dlpack_dangling", "op_null_deref", "libc_free_twice"):
         assert slug not in causes(load(name))
+
+
+# ------------------------------------------------------------------------------ calls that were told too much
+
+
+def test_a_write_past_the_end_is_told_with_call_block_owner_extent_and_fix() -> None:
+    found = first(load("memset_past_fence"))
+    assert found.title == (
+        "memset, called through ctypes, wrote past the end of a block of 1,000 bytes that ctypes had allocated"
+    )
+    facts = [fact.fact for fact in found.evidence]
+    assert "it was about to write up to byte 1,300: 300 bytes more than the block has" in facts
+    assert any(fact.startswith("it was allocated by PyMem_Malloc of python3.11") for fact in facts)
+    assert found.location is not None and found.location.line == 4
+    assert found.fixes[0].title == "limit the count of memset at hunt_memset.py:4 to the size of the block"
+    assert not any("stride" in fix.title + fix.detail or "sliding" in fix.title for fix in found.fixes)
+
+
+def test_what_was_seen_later_is_told_of_the_only_call_that_can_have_done_it() -> None:
+    crash = load("memset_painted")
+    found = first(crash)
+    assert "most likely by memset at hunt_memset.py:4" in found.title and found.confidence < 0.97
+    two = {path: text + "\nctypes.memmove(a, b, 3)\n" for path, text in crash.sources.items()}
+    undecided = first(replace(crash, sources=two))
+    assert undecided.cause == "heap-corruption"
+    assert "right behind the end of a block of 1,000 bytes that ctypes had allocated" in undecided.title
+    assert "when it was freed" in undecided.title
+    suspects = [fact.fact for fact in undecided.evidence if fact.fact.startswith("a suspect")]
+    assert len(suspects) == 2
+
+
+def test_a_copy_that_begins_in_read_only_memory_did_not_run_into_it() -> None:
+    assert "foreign-call-overrun" not in causes(load("np_readonly_mmap_write"))
+
+
+# ------------------------------------------------------------------- an interpreter without symbols (Debian's)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "title"),
+    [
+        ("stripped_string_at_null", "null-pointer-passed", "Python handed a null pointer to string_at"),
+        ("stripped_value_at_null", "null-pointer-passed", "a ctypes value lies at a null address"),
+        ("stripped_os_abort", "signal-raised-by-program", "the program sent SIGABRT to itself, in give_up()"),
+        ("stripped_callback_collected", "native-bad-function-pointer", "called a ctypes callback whose object is gone"),
+    ],
+)
+def test_whose_code_it_is_tells_what_names_would(name: str, cause: str, title: str) -> None:
+    found = first(load(name))
+    assert found.cause == cause and title in found.title
+    assert not any("??" in fact.fact for fact in found.evidence)
+
+
+def test_an_interpreter_that_says_why_it_gives_up_was_not_asked_to() -> None:
+    crash = load("stripped_os_abort")
+    said = replace(crash, output=replace(crash.output, stderr="Fatal Python error: bad_state: it is broken\n"))
+    assert "signal-raised-by-program" not in causes(said)
+    own_handler = replace(crash, output=replace(crash.output, stderr="Fatal Python error: Aborted\n"))
+    assert first(own_handler).cause == "signal-raised-by-program"

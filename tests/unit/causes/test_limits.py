@@ -50,7 +50,10 @@ def test_sigkill_without_the_counter_is_no_memory_kill() -> None:
     crash = load("oom_train")
     crash = replace(crash, cgroup=crash.cgroup_before, kernel_log=())
     assert "out-of-memory-kill" not in causes(crash)
-    assert first(crash).cause == "killed-from-outside"
+    found = first(crash)
+    assert found.cause == "killed-from-outside"
+    (counter,) = (each.fact for each in found.evidence if each.source == "cgroup counter")
+    assert counter.endswith("did not go up: the kernel killed nothing in it for memory")
     assert "out-of-memory-kill" in ruled_out(crash)
 
 

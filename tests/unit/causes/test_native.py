@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.crash import Address, Crash, Library, Output
+from faultlens.crash import Address, Crash, Hunt, Library, Output
 
 
 def without_custom_libraries(crash: Crash) -> Crash:
@@ -162,3 +162,73 @@ def test_the_capturing_agent_is_nobody_s_custom_code() -> None:
     crash = in_tensorflow(load("op_heap_overflow"))
     with_agent = replace(crash, libraries=(*crash.libraries, Library(path=agent, start=Address(0x7000_0000_0000))))
     assert "native-heap-overflow" not in causes(with_agent)
+
+
+# ------------------------------------------------------------------------- damage that nobody saw being done
+
+
+def damaged(text: str, **facts: object) -> Crash:
+    """The same end with other words, and nothing in the sources."""
+    return replace(load("memset_damaged_heap"), abort_message=text, sources={}, output=Output(), **facts)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "malloc(): invalid size (unsorted)", "malloc(): corrupted top size", "malloc(): memory corruption",
+        "malloc(): smallbin double linked list corrupted", "malloc(): unaligned tcache chunk detected",
+        "corrupted size vs. prev_size while consolidating", "corrupted double-linked list", "free(): invalid pointer",
+        "free(): invalid next size (fast)", "free(): too many chunks detected in tcache",
+        "double free or corruption (out)", "double free or corruption (!prev)",
+        "free(): double free detected in tcache 2", "munmap_chunk(): invalid pointer",
+        "realloc(): invalid next size", "malloc_consolidate(): unaligned fastbin chunk detected",
+        "tcache_thread_shutdown(): unaligned tcache chunk detected", "mremap_chunk(): invalid pointer",
+        "memory clobbered past end of allocated block", "src/tcmalloc.cc:333] Attempt to free invalid pointer 0x10",
+        "<jemalloc>: Corrupt redzone 1 byte after 0x10", "mimalloc: error: buffer overflow in heap block 0x10",
+        "Fatal Python error: _PyMem_DebugRawFree: bad trailing pad byte",
+    ],
+)  # fmt: skip
+def test_plain_heap_damage_is_called_so_and_hunted(words: str) -> None:
+    found = first(damaged(words))
+    assert found.cause in ("heap-corruption", "allocator-mismatch")
+    if found.cause == "heap-corruption":
+        assert "earlier" in found.title or "before" in found.title
+        assert "memset_heap.py:9" in found.title
+        assert found.fixes[0].detail == "faultlens run --hunt …"
+    assert not any("MALLOC_CHECK_" in fix.detail for fix in found.fixes)
+
+
+def test_where_it_was_noticed_is_not_where_it_was_done() -> None:
+    found = first(load("memset_damaged_heap"))
+    assert found.title.endswith("it was noticed at memset_heap.py:9, which is not where it was done")
+    assert "a suspect: memset_heap.py:5, where nothing checks the bounds of memset" in [
+        fact.fact for fact in found.evidence
+    ]
+
+
+def test_the_next_step_of_a_hunt_fences_more() -> None:
+    words, libraries = "malloc(): invalid size (unsorted)", load("memset_damaged_heap").libraries
+    tensorflow = Library(
+        path="/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2", start=Address(4096)
+    )
+    custom = Library(path="/home/ada/project/op.so", start=Address(8192))
+
+    def advice(hunt: Hunt, *more: Library) -> str:
+        return first(damaged(words, hunt=hunt, libraries=(*libraries, *more))).fixes[0].detail
+
+    assert advice(Hunt()) == "faultlens run --hunt=all …"
+    assert advice(Hunt(), tensorflow) == "faultlens run --hunt=tensors …"
+    assert advice(Hunt(watched="tensors"), tensorflow) == "faultlens run --hunt=all …"
+    assert advice(Hunt(watched="all"), custom) == "faultlens op sanitize op.so -- python …"
+    assert "another allocator" in advice(Hunt(problem="another allocator comes before it"))
+
+
+def test_a_cause_that_says_who_did_it_says_more() -> None:
+    assert "heap-corruption" not in causes(load("op_heap_overflow"))
+    assert first(load("op_heap_overflow")).fixes[0].detail.startswith("faultlens run --hunt")
+    assert "heap-corruption" not in causes(load("as_strided_damaged_heap"))
+
+
+def test_an_object_that_holds_data_was_overwritten() -> None:
+    assert "heap-corruption" not in causes(load("memset_past_fence"))
+    assert first(replace(load("heap_damaged_gc"), libraries=(), sources={})).cause == "heap-corruption"

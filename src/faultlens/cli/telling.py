@@ -1,0 +1,126 @@
+"""What is told of a program's end, and kept."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from faultlens.cli import output
+from faultlens.cli.deaths import in_one_line, say
+from faultlens.clues.children import has_survived
+
+if TYPE_CHECKING:
+    from faultlens.cli.deaths import Deaths
+    from faultlens.crash import Crash
+    from faultlens.reportfile import Report
+
+# Ends that people and schedulers bring about on purpose: one line is enough.
+ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
+SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside", "signal-raised-by-program"}
+SURE = 0.7
+MAX_CHILDREN_SHOWN = 3
+
+
+def tell(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
+    """`deaths`: of processes below the program, with the reports that were kept of them already."""
+    if arguments.no_sources:
+        from faultlens.capture.sources import without_sources
+
+        crash = without_sources(crash)
+    report = examined(crash)
+    try:
+        output.write_files(report, arguments, quiet=arguments.quiet or not (worth_telling(report) or arguments.verbose))
+    finally:  # a file that cannot be written does not cost the rest
+        # A program that ended well needs no verdict, but its children that died do.
+        if has_survived(crash) and crash.children:
+            _tell_below(crash, arguments, deaths)
+        elif worth_telling(report) or arguments.verbose:
+            _tell(report, arguments, deaths)
+        deaths.settle()
+
+
+def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
+    """Of processes that a program survived. Some die on purpose: one line is enough for them."""
+    from faultlens.report.headline import headline
+
+    whole: list[Report] = []
+    for child in crash.children[:MAX_CHILDREN_SHOWN]:
+        report = examined(child)
+        if worth_telling(report) or arguments.verbose:
+            if not _speaks_for_itself(report) or arguments.verbose:
+                whole.append(report)
+            elif not deaths.was_told(child.pid) and not arguments.quiet:
+                say(in_one_line(report, None if arguments.no_save else _kept(report, deaths)))
+            elif not arguments.no_save:
+                _kept(report, deaths)
+    if whole and not arguments.quiet:
+        say(f"{headline(replace(crash, children=()))}, but below it:")
+    for report in whole:
+        _tell(report, arguments, deaths)
+
+
+def examined(crash: Crash) -> Report:
+    """The doctor is asked only where there is something to tell."""
+    from faultlens.capture.dotenv import secrets_beside
+    from faultlens.reporting import make_report, with_findings
+
+    report = make_report(crash, secrets=secrets_beside(crash.program.directory))
+    return with_findings(report) if worth_telling(report) else report
+
+
+def _tell(report: Report, arguments: argparse.Namespace, deaths: Deaths) -> None:
+    stored = None if arguments.no_save else _kept(report, deaths)
+    if not arguments.quiet:
+        sys.stdout.flush()
+        name = _name(stored) if stored else ""
+        output.render(report, sys.stderr, verbose=arguments.verbose, stored=stored, name=name)
+
+
+def _name(stored: Path) -> str:
+    """What `faultlens show` needs to find it: nothing, if it is the latest."""
+    from faultlens.store import folder
+
+    return "" if folder.find(None) == stored else folder.identity(stored)
+
+
+def _kept(report: Report, deaths: Deaths) -> Path | None:
+    """In the place of what was kept when the process died: one crash, one report."""
+    from faultlens.errors import FaultlensError
+    from faultlens.report.verdict import subject
+    from faultlens.store import folder
+
+    path = deaths.kept(subject(report).pid)
+    if path is None:
+        return output.save(report)
+    try:
+        folder.update(path, report)
+    except FaultlensError as error:
+        print(f"faultlens: {error}", file=sys.stderr)
+    return path
+
+
+def worth_telling(report: Report) -> bool:
+    """Exit codes and Python exceptions speak for themselves, unless there is more behind them than they say; so do
+    ends that somebody asked for."""
+    crash = report.crash
+    if crash.stop_request and crash.outcome.kind != "ok":
+        return True
+    if (crash.hunt and crash.hunt.block) or crash.children or crash.fault or crash.was_running or _lost_a_save(crash):
+        return True
+    if crash.outcome.kind == "signal":
+        return crash.outcome.signal not in ASKED_FOR
+    best = report.diagnoses[0] if report.diagnoses else None
+    return best is not None and not _speaks_for_itself(report) and best.confidence >= SURE
+
+
+def _speaks_for_itself(report: Report) -> bool:
+    return bool(report.diagnoses) and report.diagnoses[0].cause in SPEAK_FOR_THEMSELVES
+
+
+def _lost_a_save(crash: Crash) -> bool:
+    """Whoever asked for the end did not ask for that."""
+    return crash.saving is not None and any(save.current and save.whole is False for save in crash.saving.saves)
