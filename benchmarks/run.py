@@ -38,6 +38,7 @@ import op_test
 import output
 import petabyte
 import records
+import report_length
 import startup
 import supervisor
 import threads
@@ -64,6 +65,7 @@ BENCHMARKS = {
     "hunt": hunt.run,
     "leaks": leaks.run,
     "diagnosis": diagnosis.run,
+    "report": report_length.run,
     "kernels": kernels.run,
     "needs": needs.run,
     "thresholds": needs.thresholds,

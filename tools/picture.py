@@ -38,7 +38,12 @@ def main() -> None:
     parser.add_argument("--title", default="faultlens run train.py")
     options = parser.parse_args()
     console = Console(
-        file=io.StringIO(), record=True, width=options.width, force_terminal=True, color_system="truecolor"
+        file=io.StringIO(),
+        record=True,
+        width=options.width,
+        height=1000,  # nothing scrolls away
+        force_terminal=True,
+        color_system="truecolor",
     )
     data = options.report.read_bytes()
     if b'"examinations"' in data:

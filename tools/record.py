@@ -23,12 +23,13 @@ MAX_SAMPLES = 12
 STDERR = 6000
 NEAR = 4  # mappings kept on either side of an interesting address
 TELLING = re.compile(r"LD_|TF_(?!CLI)|OMP|KMP|CUDA")
+INSTALLED = "/home/ada/venv/lib/python3.11/site-packages"
 MADE_UP = (
     (r"/tmp/run-\w+/jobs/\w+", "/home/ada/project"),
     (r"/tmp/run-\w+/tmp", "/tmp"),
     (r'(?<="prefix": ")[^"]*', "/home/ada/venv"),
     (r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/"),
-    (r"/[\w./-]*?/faultlens/capture/agent/", "/home/ada/venv/lib/python3.11/site-packages/faultlens/capture/agent/"),
+    (r"/[\w./-]*?/faultlens/capture/(agent|fence)/", rf"{INSTALLED}/faultlens/capture/\1/"),
     (r"/[\w./-]*?/\.pyenv/versions/[\d.]+/", "/usr/local/"),
     (r"/tmp/python-build[\w.-]*/Python-[\d.]+/", "/usr/src/python/"),
 )

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from faultlens import reportfile
 from faultlens.crash import Crash
+from faultlens.environment.cgroup import cgroup_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 FAULTLENS = (sys.executable, "-m", "faultlens")
@@ -94,6 +96,31 @@ def call(native: Path) -> Callable[..., str]:
         return f"import ctypes\nlib = ctypes.CDLL({str(native)!r})\n{before}\nlib.{expression}\n{after}\n"
 
     return code
+
+
+@pytest.fixture
+def memory_limit() -> Iterator[list[str]]:
+    """A command prefix that runs the rest in a control group of 300 MB."""
+    cgroup = cgroup_of()
+    if os.geteuid() or cgroup is None or cgroup.memory is None:
+        pytest.skip("needs root and a memory control group")
+    name = f"faultlens-test-{os.getpid()}"
+    root = next(p for p in (cgroup.memory, *cgroup.memory.parents) if not (p.parent / "cgroup.procs").exists())
+    folder = root / name
+    try:
+        if cgroup.version == 2:
+            (root / "cgroup.subtree_control").write_text("+memory")
+        folder.mkdir()
+        (folder / ("memory.max" if cgroup.version == 2 else "memory.limit_in_bytes")).write_text("300000000")
+    except OSError as error:
+        pytest.skip(f"cannot make a control group: {error}")
+    yield ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh"]
+    for _ in range(50):
+        try:
+            folder.rmdir()
+            return
+        except OSError:
+            time.sleep(0.1)
 
 
 def _text(data: bytes) -> str:

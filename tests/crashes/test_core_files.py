@@ -271,9 +271,10 @@ def test_an_active_environment_need_not_be_that_of_the_program(dump: Died) -> No
 def test_the_environment_of_the_program_is_told(dump: Died) -> None:
     if sys.prefix == sys.base_prefix:
         pytest.skip("needs a virtual environment")
-    crash = read_core(dump(code=SCRIPT))
+    crash = read_core(dump(code="import sys\nsys.path.append('/added')\n" + SCRIPT))
     assert crash.program.python is not None
     assert crash.program.python.prefix == sys.prefix
+    assert crash.program.python.path[-1] == "/added", "its own search path, read from the core"
 
 
 # ------------------------------------------------------------------------------------- packed and bad

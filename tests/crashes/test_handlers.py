@@ -144,6 +144,37 @@ def test_a_handler_that_raises_its_own_signal_again_does_not_hide_the_fault(
     assert (done.died.fault.code, done.died.fault.address, done.died.fault.seen) == ("SEGV_MAPERR", 8, "chained")
 
 
+@pytest.mark.parametrize("capture", ["agent", "ptrace"])
+def test_a_handler_of_python_that_never_gets_to_run_is_no_recovery(run, capture: str) -> None:
+    """The interpreter's handler leaves a note for later and returns to abort(), for which there is no later."""
+    code = "import os, signal; signal.signal(signal.SIGABRT, lambda *_: os._exit(0)); os.abort()"
+    done = run(code, options=["--capture", capture])
+    assert done.returncode == -signal.SIGABRT
+    assert done.died.fault.signal == "SIGABRT"
+    assert any(frame.function == "abort" for frame in done.died.crashed_thread.frames)
+    assert "os.abort()" in done.stderr or "signal-raised-by-program" in done.stderr
+
+
+def test_a_handler_of_python_that_returns_to_the_fault_for_ever(run) -> None:
+    code = "import ctypes, signal; signal.signal(signal.SIGSEGV, print)\nctypes.string_at(0)"
+    done = run(code, options=["--timeout", "2"])
+    assert done.died.outcome.kind == "timeout"
+    assert (done.died.fault.seen, done.died.fault.address) == ("endless", 0)
+    assert "time-limit" not in done.stderr
+
+
+def test_no_other_thread_ends_what_abort_has_ended(run, compiled: Compile) -> None:
+    done = run([compiled("abort_handled")])
+    assert done.returncode == -signal.SIGABRT
+    assert any(frame.function == "call_deeper" for frame in done.died.crashed_thread.frames)
+
+
+def test_a_recovery_from_abort_is_not_disturbed(run, compiled: Compile) -> None:
+    done = run([compiled("abort_handled"), "recovers"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "901\n", "")
+    assert done.saved == []
+
+
 def test_a_program_that_recovered_and_then_failed_is_not_accused(run, compiled: Compile) -> None:
     done = run([compiled("probe_address")])
     assert (done.returncode, done.stdout, done.stderr) == (1, "readable: 0 1\n", "")

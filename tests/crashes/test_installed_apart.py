@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -106,6 +107,53 @@ def test_an_environment_found_by_its_path(start: Start, tmp_path: Path) -> None:
     found = python_of(start("python", "crash.py", PATH=f"{root}/bin:{os.environ['PATH']}"))
     assert found.prefix == str(root)
     assert named(found) == {"theirs": "2.0"}
+
+
+SAYS_AND_DIES = """
+import ctypes, importlib.metadata, json, os, sys
+sys.path.insert(0, "beside")
+os.chdir("elsewhere")
+said = {}
+for each in importlib.metadata.distributions():
+    if each.metadata["Name"]:
+        said.setdefault(each.metadata["Name"], each.version)
+json.dump([said, sys.path], open("../said.json", "w"))
+ctypes.string_at(0)
+"""
+
+
+def describe(folder: Path, name: str, version: str) -> None:
+    metadata = folder / f"{name}-{version}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.mark.parametrize("kind", ["alone", "system", "none"])
+def test_every_version_is_the_one_that_the_program_sees(start: Start, tmp_path: Path, kind: str) -> None:
+    """A virtual environment that is named from the current folder, which the program leaves; packages in all places
+    from which Python takes them, most of them twice."""
+    base = pythons()[-1] if kind != "none" else pythons()[0]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "dies.py").write_text(SAYS_AND_DIES)
+    version = subprocess.run([base, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True)
+    library = f"lib/python{version.stdout.decode().strip()}/site-packages"
+    describe(tmp_path / "elsewhere" / "beside", "pip", "1000.1")
+    describe(tmp_path / "variable", "numpy", "1000.2")
+    describe(tmp_path / "home" / library, "setuptools", "1000.3")
+    describe(tmp_path / "linked", "wheel", "1000.4")
+    python = base
+    if kind != "none":
+        options = ["--system-site-packages"] if kind == "system" else []
+        subprocess.run([base, "-m", "venv", "--without-pip", *options, tmp_path / "theirs"], check=True, timeout=60)
+        describe(tmp_path / "theirs" / library, "protobuf", "1000.5")
+        (tmp_path / "theirs" / library / "link.pth").write_text(f"{tmp_path}/linked\n")
+        python = "theirs/bin/python"
+    variables = {"PYTHONPATH": str(tmp_path / "variable"), "PYTHONUSERBASE": str(tmp_path / "home")}
+    found = python_of(start(python, "dies.py", **variables))
+    said, path = json.loads((tmp_path / "said.json").read_text())
+    assert {package.name: package.version for package in found.packages} == said
+    assert found.path == tuple(str(tmp_path / "elsewhere" / entry) for entry in path)
+    assert found.prefix == (str(tmp_path / "theirs") if kind != "none" else None)
 
 
 def test_a_program_without_python_has_none(start: Start, tmp_path: Path) -> None:

@@ -118,6 +118,21 @@ def step(x):
 step(tf.random.normal([3, 2, 4]))
 """
 
+EAGER = """\
+import tensorflow as tf
+from layers import lstm
+
+
+@tf.function
+def step(x):
+    return lstm(x)
+
+
+x = tf.random.normal([3, 2, 4])
+step.get_concrete_function(x)
+lstm(x)
+"""
+
 
 def line_of(text: str, part: str) -> int:
     return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
@@ -151,6 +166,13 @@ def test_a_compiled_function(run, tmp_path: Path) -> None:
     assert kernel.written and kernel.written.line == line_of(COMPILED, "EmptyTensorList")
     assert kernel.function and kernel.function.startswith("__inference_reserve_")
     assert any(path.endswith("main.py") for path in crash.sources)
+
+
+def test_an_op_that_is_called_eagerly_has_its_line_on_the_stack(run, tmp_path: Path) -> None:
+    crash, kernel = died(run, tmp_path, EAGER)
+    assert (kernel.node, kernel.written, kernel.function) == ("BlockLSTMV2", None, None)
+    assert crash.launching_thread
+    assert len(EAGER.splitlines()) in {frame.line for frame in crash.launching_thread.frames}
 
 
 def test_a_keras_layer(run, tmp_path: Path) -> None:

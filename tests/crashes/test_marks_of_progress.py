@@ -95,3 +95,12 @@ def test_a_loop_of_its_own_in_a_child_process(run, tmp_path: Path) -> None:
     assert done.died.progress.step == 5
     (child,) = done.died.children
     assert child.progress is None  # it has come nowhere itself
+
+
+def test_a_training_at_its_time_limit_is_at_work(run, tmp_path: Path) -> None:
+    """Where the machine is so slow that TensorFlow is still being imported, too."""
+    endless = TRAINING.replace("epochs=3", "epochs=10**6")
+    (tmp_path / "main.py").write_text(endless.format(end="pass", in_save="pass"))
+    done = run([sys.executable, "main.py"], options=["--timeout", "8"], timeout=150)
+    assert done.died.outcome.kind == "timeout"
+    assert "time-limit: still working at the time limit of 8 s" in " ".join(done.stderr.split())

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.environment.cgroup import cgroup_of
-
 
 def test_a_healthy_program(run) -> None:
     done = run("print('fine')")
@@ -51,31 +49,6 @@ def test_raised_by_the_program_itself(run) -> None:
     assert done.returncode == -signal.SIGSEGV
     assert (done.died.fault.code, done.died.fault.address) == ("SI_USER", None)
     assert done.died.fault.sender_pid == done.died.pid
-
-
-@pytest.fixture
-def memory_limit() -> list[str]:
-    """A command prefix that runs the rest in a control group of 300 MB."""
-    cgroup = cgroup_of()
-    if os.geteuid() or cgroup is None or cgroup.memory is None:
-        pytest.skip("needs root and a memory control group")
-    name = f"faultlens-test-{os.getpid()}"
-    root = next(p for p in (cgroup.memory, *cgroup.memory.parents) if not (p.parent / "cgroup.procs").exists())
-    folder = root / name
-    try:
-        if cgroup.version == 2:
-            (root / "cgroup.subtree_control").write_text("+memory")
-        folder.mkdir()
-        (folder / ("memory.max" if cgroup.version == 2 else "memory.limit_in_bytes")).write_text("300000000")
-    except OSError as error:
-        pytest.skip(f"cannot make a control group: {error}")
-    yield ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh"]
-    for _ in range(50):
-        try:
-            folder.rmdir()
-            return
-        except OSError:
-            time.sleep(0.1)
 
 
 def test_killed_by_the_memory_limit(run, memory_limit: list[str]) -> None:
@@ -145,7 +118,7 @@ def test_a_hang_is_ended_with_the_stacks_of_all_threads(run) -> None:
     )
     done = run(program, options=["--timeout", "1"])
     assert done.returncode == -signal.SIGTERM
-    assert done.died.outcome.kind == "hang"
+    assert done.died.outcome.kind == "timeout"
     lines = {
         frame.line
         for thread in done.died.threads
@@ -160,8 +133,80 @@ def test_a_hang_shows_the_children_too(run) -> None:
         "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time\\nwhile True: time.sleep(1)'])\n"
     )
     done = run(program, options=["--timeout", "1"])
-    assert [child.outcome.kind for child in done.died.children] == ["hang"]
+    assert [child.outcome.kind for child in done.died.children] == ["timeout"]
     assert any(frame.line == 2 for thread in done.died.children[0].threads for frame in thread.frames)
+
+
+def test_a_program_that_computes_until_its_time_limit_did_not_hang(run, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("while True:\n    sum(range(10_000))\n")
+    done = run([sys.executable, "main.py"], options=["--timeout", "1"])
+    assert done.died.outcome.kind == "timeout"
+    assert "time-limit: still working at the time limit of 1 s" in done.stderr
+    assert done.died.activity.cpu > 0
+
+
+def test_bytes_that_arrive_over_tcp_are_work(run, tmp_path: Path) -> None:
+    """They are not among those that the kernel counts for a process."""
+    main = (
+        "import socket, threading, time\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "client = socket.create_connection(server.getsockname())\n"
+        "other, _ = server.accept()\n"
+        "while True:\n"
+        "    other.sendall(bytes(20_000))\n"
+        "    client.recv(20_000, socket.MSG_WAITALL)\n"
+        "    time.sleep(0.1)\n"
+    )
+    (tmp_path / "main.py").write_text(main)
+    done = run([sys.executable, "main.py"], options=["--timeout", "1"])
+    assert done.died.activity.read >= 20_000
+    assert "time-limit" in done.stderr
+
+
+DEADLOCKS = {
+    "Python locks": (
+        "a, b = threading.Lock(), threading.Lock()\n"
+        "def take():\n"
+        "    with b:\n"
+        "        time.sleep(0.3)\n"
+        "        with a: pass\n"
+        "threading.Thread(target=take, daemon=True).start()\n"
+        "with a:\n"
+        "    time.sleep(0.3)\n"
+        "    with b: pass\n",
+        ("the main thread waits for `b`", "(take) waits for `a`"),
+    ),
+    "RLocks in variables": (
+        "def take(first, second):\n"
+        "    with first:\n"
+        "        time.sleep(0.3)\n"
+        "        with second: pass\n"
+        "a, b = threading.RLock(), threading.RLock()\n"
+        "threading.Thread(target=take, args=(a, b), daemon=True).start()\n"
+        "take(b, a)\n",
+        ("the main thread waits for `second`", "(take) waits for `second`", "which the main thread holds"),
+    ),
+    "a mutex and the GIL": (
+        "calls, keeps_gil = ctypes.CDLL(library), ctypes.PyDLL(library)\n"
+        "call = ctypes.CFUNCTYPE(None)(print)\n"
+        "def take(): calls.lock_and_call(call)\n"
+        "threading.Thread(target=take, daemon=True).start()\n"
+        "time.sleep(0.1)\n"
+        "keeps_gil.lock_mutex()\n",
+        ("the main thread waits for the mutex at 0x", "(take) waits for the GIL", "which the main thread holds"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DEADLOCKS)
+def test_a_deadlock_names_who_holds_what(run, native: Path, tmp_path: Path, kind: str) -> None:
+    source, expected = DEADLOCKS[kind]
+    main = tmp_path / "main.py"
+    main.write_text(f"import ctypes, sys, threading, time\nlibrary = {str(native)!r}\n{source}")
+    done = run([sys.executable, "main.py"], options=["--timeout", "1.5"])
+    told = " ".join(done.stderr.split())
+    assert "hang: deadlock: " in told
+    assert all(words in told for words in expected), told
 
 
 def test_no_such_program(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_a_python_that_is_not_there(repro, tmp_path: Path) -> None:
     (tmp_path / "report.json").write_bytes(reportfile.to_json(report))
     done = repro("report.json", "--trust", "--python", str(tmp_path / "python"))
     assert done.returncode == 2
-    assert "is not here" in done.stderr
+    assert "There is no program" in done.stderr
 
 
 @pytest.mark.tensorflow

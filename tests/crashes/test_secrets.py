@@ -17,7 +17,8 @@ FROM_FILE = "wrong-pony-capacitor"
 ARGUMENT = "s3cr3t-argument"
 IN_MODULE = "mauve-otter-sings"
 AWAY = "teal-heron-waits"
-PLANTED = (TOKEN, PASSWORD, FROM_FILE, ARGUMENT, IN_MODULE, AWAY, "swordfish9")
+JOINED = "violet-finch"
+PLANTED = (TOKEN, PASSWORD, FROM_FILE, ARGUMENT, IN_MODULE, AWAY, JOINED, "swordfish9")
 
 PROGRAM = f'''\
 import ctypes, os, sys
@@ -37,6 +38,7 @@ def work():
 def login(token):
     print("phrase", os.environ["DB_PASSWORD"], "then", open(".env").read().split("=")[1], flush=True)
     print("password=swordfish9", file=sys.stderr, flush=True)
+    print("Command", ["mysql", "-p{JOINED}"], "failed; arguments", sys.argv[1:], file=sys.stderr, flush=True)
     print("https://ada:swordfish9@example.org/", file=sys.stderr, flush=True)
     ctypes.string_at(0)
 
@@ -75,7 +77,7 @@ def test_the_line_that_dies_is_kept_and_the_files_are_known_by_their_digest(run,
     crash = run([sys.executable, "train.py"], env=ENV).died
     text = crash.sources[str(planted / "train.py")]
     lines = text.split("\n")
-    assert lines[18] == "    ctypes.string_at(0)"
+    assert lines[19] == "    ctypes.string_at(0)"
     assert lines[10:12] == ["def work():", '    login("<redacted>")']
     assert "unrelated" not in text and "import ctypes, os, sys" in text
     assert {Path(path).name for path in crash.sources} == {"train.py"}

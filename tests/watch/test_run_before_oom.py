@@ -159,3 +159,21 @@ def test_bad_values_are_refused_in_one_sentence(value: str, capsys: pytest.Captu
     assert main(["run", f"--stop-before-oom={value}", "true"]) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"faultlens: --stop-before-oom={value} is neither a share of the limit nor a size")
+
+
+@limited
+def test_a_kill_for_memory_in_a_recursion_names_the_line(tmp_path: Path) -> None:
+    program = tmp_path / "main.py"
+    program.write_text(
+        "import sys\nsys.setrecursionlimit(10**9)\n"
+        "def walk(path):\n    path = [*path[-500:], len(path)]\n    return walk(path)\nwalk([0] * 500)\n"
+    )
+    ran = run(tmp_path, [sys.executable, program], 256 * MIB)
+    verdict = ran.report.diagnoses[0]
+    if sys.version_info < (3, 11):
+        pytest.skip("before 3.11 the stack overflows first")
+    assert verdict.cause == "out-of-memory-kill"
+    assert "walk calls itself without end" in verdict.title
+    assert verdict.location is not None
+    assert (verdict.location.function, verdict.location.line in (4, 5)) == ("walk", True)
+    assert "main.py" in verdict.location.file
