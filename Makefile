@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+DEMO = $(BIN)/faultlens run --python $(VENV) examples/train.py
 
 .PHONY: demo test check bench clean
 
 demo: $(VENV)/.demo
-	@echo; echo '$$ faultlens run examples/train.py'
-	@$(BIN)/faultlens run -- $(BIN)/python examples/train.py || echo "(it died, as it should: exit status $$?)"
+	@echo; echo '$$ $(DEMO)'
+	@$(DEMO) || echo "(it died, as it should: exit status $$?)"
 
 test: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
