@@ -90,7 +90,7 @@ HEALTHY = {
     "most is taken at the start": Plan(grows=750, when="at the start", pause=0.02, epochs=8),
     "a cache that fits": Plan(grows=450, when="cache", pause=0.06, epochs=4),
     "large shuffle buffers": Plan(
-        grows=330, when="shuffle", pause=0.02, epochs=2
+        grows=400, when="shuffle", pause=0.02, epochs=2
     ),  # perhaps one for the validation too
 }
 

@@ -48,6 +48,8 @@ def named_python(wanted: str, variables: Mapping[str, str]) -> str:
         if not inside.exists():
             raise FaultlensError(f"{wanted} has no bin/python.", "Name a Python or a virtual environment.")
         return str(inside.absolute())
+    if path.is_file():  # whether it may be run, running it tells: `access()` forgets the capabilities of the process
+        return str(path.absolute())
     found = shutil.which(str(path), path=variables.get("PATH"))
     if found is None:
         raise FaultlensError(f"There is no program {wanted}.", "Name a Python or a virtual environment.")

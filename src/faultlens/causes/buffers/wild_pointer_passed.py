@@ -137,7 +137,9 @@ def _argument(case: Case, fault: Fault, pointer: int) -> str | None:
 def _fixes(case: Case) -> tuple[Fix, ...]:
     untyped = sources_of(case.crash).untyped_result
     declare = (
-        safe(f"declare the types of {untyped.name}", f"lib.{untyped.name}.restype = ctypes.c_void_p") if untyped else None
+        safe(f"declare the types of {untyped.name}", f"lib.{untyped.name}.restype = ctypes.c_void_p")
+        if untyped
+        else None
     )
     follow = safe(
         "follow the address to where it is made",

@@ -78,6 +78,6 @@ def _strength(case: Case, refused: int | None) -> float:
     budget = address_space(case.crash)
     if budget is not None and (budget.left < 8 * THREAD_STACK or case.crash.method == "status"):
         return POSSIBLE  # a thread needs address space for its stack
-    if budget is None and case.mentions(Wording.SETS_ADDRESS_SPACE):
+    if not case.crash.limits and case.mentions(Wording.SETS_ADDRESS_SPACE):
         return POSSIBLE
     return LIKELY + 0.1

@@ -11,16 +11,16 @@ from faultlens.safe_text import one_line
 
 # Checks that fail for another reason than the arguments of the op, and what the reason is.
 _OTHER_REASONS = (
-    (
-        re.compile(r"pthread_create|[Tt]hread creation|PThread|StartThread|Resource temporarily"),
-        "no thread could be started",
-    ),
     (re.compile(r"random_device|Too many open files|No space left"), "the system refused something"),
     (re.compile(r"cannot allocate|out of memory|bad_alloc|to allocate|size overflow", re.I), "it speaks of memory"),
     (re.compile(r"IsAligned|aligned"), "it speaks of how a buffer is aligned, which the op does not choose"),
     (re.compile(r"CUDA|cuDNN|cublas|GPU|stream_executor", re.I), "it speaks of the GPU"),
 )
-_NOT_OURS = re.compile(r"protobuf|Protocol Buffer|descriptor|compiled to use .* instructions|AVX", re.I)
+_NOT_OURS = re.compile(
+    r"protobuf|Protocol Buffer|descriptor|compiled to use .* instructions|AVX"
+    r"|pthread_create|thread creation|PThread|StartThread|Resource temporarily",
+    re.I,
+)
 
 
 class OpCheckFailed(Cause):
