@@ -27,6 +27,10 @@ from faultlens.diagnose import diagnose
         ("memmove_too_far", "foreign-call-overrun"),
         ("memset_past_fence", "foreign-call-overrun"),
         ("memset_painted", "foreign-call-overrun"),
+        ("wild_memset", "wild-pointer-passed"),
+        ("wild_from_address", "wild-pointer-passed"),
+        ("wild_function", "wild-pointer-passed"),
+        ("wild_strlen", "wild-pointer-passed"),
         ("as_strided_damaged_heap", "view-out-of-bounds"),
         ("np_readonly_mmap_write", "read-only-write"),
         ("none_passed", "null-pointer-passed"),
@@ -144,6 +148,32 @@ def test_what_was_seen_later_is_told_of_the_only_call_that_can_have_done_it() ->
 
 def test_a_copy_that_begins_in_read_only_memory_did_not_run_into_it() -> None:
     assert "foreign-call-overrun" not in causes(load("np_readonly_mmap_write"))
+
+
+# ------------------------------------------------------------------------------ pointers that lead nowhere
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("wild_memset", "Python handed memset a pointer to 0x712345678000, where nothing is mapped"),
+        ("wild_from_address", "a ctypes object or pointer was used that lies at 0x5abc00001000, where nothing is mapped"),
+        ("wild_function", "Python called a function at 0x723456789000 through ctypes, where there is no code"),
+        ("wild_strlen", "Python handed strlen a pointer to 0x4142434445464748, which is no address at all"),
+    ],
+)
+def test_a_wild_pointer_is_told_with_its_address_and_who_got_it(name: str, title: str) -> None:
+    found = first(load(name))
+    assert found.title == title and found.confidence >= 0.8
+    assert found.location is not None and found.location.file.endswith(f"{name}.py")
+
+
+def test_the_function_that_died_is_not_blamed_for_its_argument() -> None:
+    assert not any("declare the types of strlen" in fix.title for fix in first(load("wild_strlen")).fixes)
+
+
+def test_memory_that_was_given_back_is_no_wild_pointer() -> None:
+    assert "wild-pointer-passed" not in causes(load("dlpack_dangling"))
 
 
 # ------------------------------------------------------------------- an interpreter without symbols (Debian's)

@@ -136,9 +136,10 @@ def _argument(case: Case, fault: Fault, pointer: int) -> str | None:
 
 def _fixes(case: Case) -> tuple[Fix, ...]:
     untyped = sources_of(case.crash).untyped_result
+    is_source = untyped is not None and untyped.name != foreign_calls.name_of(case)  # it died of what it was given
     declare = (
         safe(f"declare the types of {untyped.name}", f"lib.{untyped.name}.restype = ctypes.c_void_p")
-        if untyped
+        if untyped and is_source
         else None
     )
     follow = safe(
