@@ -19,7 +19,7 @@ setup(
     cmdclass={"build_ext": BuildLibraries},
     ext_modules=[
         Extension(
-            "faultlens.capture.agent.libfaultlens_agent",
+            "faultlens.agent.libfaultlens_agent",
             sources=sorted(glob("src/faultlens/capture/agent/*.c")),
             depends=sorted(glob("src/faultlens/capture/agent/*.h")),
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
@@ -27,7 +27,7 @@ setup(
             optional=True,  # without a compiler the tracer takes over
         ),
         Extension(
-            "faultlens.capture.fence.libfaultlens_fence",
+            "faultlens.guard_alloc.libfaultlens_fence",
             sources=["src/faultlens/capture/fence/fence.c"],
             depends=["src/faultlens/capture/fence/fence.h"],
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from measure import Bench, Table, verdict
 
-from faultlens import reportfile
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
 
 RECORDED = Path(__file__).parent.parent / "tests" / "recorded"
 LIMIT_MS = 50.0
@@ -18,7 +18,7 @@ TEXT = "Over the {count} recorded crashes of the tests. The first one also loads
 
 
 def run(bench: Bench) -> Table:
-    crashes = [reportfile.read(path).crash for path in sorted(RECORDED.glob("*.json"))]
+    crashes = [report_file.read(path).crash for path in sorted(RECORDED.glob("*.json"))]
     began = time.perf_counter()
     diagnose(crashes[0])
     first = (time.perf_counter() - began) * 1000

@@ -9,8 +9,8 @@ from typing import Any
 
 from measure import PROGRAMS, Bench, Table, clean_environment, verdict
 
-from faultlens.capture import inspection
-from faultlens.capture.death import Death
+from faultlens.inspection import inspect
+from faultlens.inspection.death import Death
 
 THREADS = (1, 8, 32)
 ROUNDS = 7
@@ -54,7 +54,7 @@ def _looks(bench: Bench, threads: int) -> list[dict[str, Any]]:
 
 def _look(pid: int) -> dict[str, Any]:
     time.sleep(0.3)
-    search, measured = inspection.kernels_or_gap, {}
+    search, measured = inspect.kernels_or_gap, {}
 
     def timed(*arguments: Any, **keywords: Any) -> Any:
         began = time.perf_counter()
@@ -62,9 +62,9 @@ def _look(pid: int) -> dict[str, Any]:
         measured["ms"] = (time.perf_counter() - began) * 1000
         return found
 
-    inspection.kernels_or_gap = timed
+    inspect.kernels_or_gap = timed
     try:
-        crash = inspection.inspect(Death(pid), "agent", redact=True)
+        crash = inspect.inspect(Death(pid), "agent", redact=True)
     finally:
-        inspection.kernels_or_gap = search
+        inspect.kernels_or_gap = search
     return {**measured, "threads": len(crash.threads), "ops": len(crash.kernels)}

@@ -22,8 +22,8 @@ from typing import Any
 
 from measure import FAULTLENS, HERE, Bench, Table, clean_environment
 
+from faultlens.custom_op.building import build, target_of
 from faultlens.errors import FaultlensError
-from faultlens.oplab.building import build, target_of
 
 OPS = HERE.parent / "tests" / "oplab" / "ops"
 UNSEEN = HERE.parent / "tests" / "oplab" / "unseen"

@@ -10,7 +10,7 @@ from typing import Any
 
 from measure import FAULTLENS, PROGRAMS, Bench, Table, clean_environment, median_text
 
-from faultlens.oplab.building import build, target_of
+from faultlens.custom_op.building import build, target_of
 
 STEPS, ROUNDS = 3000, 3
 # valgrind takes minutes for the import of TensorFlow alone, and GWP-ASan samples: it needs many more calls.

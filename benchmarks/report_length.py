@@ -8,10 +8,10 @@ from pathlib import Path
 
 from measure import Bench, Table, verdict
 
-from faultlens import reportfile
 from faultlens.cli import output
-from faultlens.reportfile import Report
-from faultlens.reporting import make_report
+from faultlens.records import report_file
+from faultlens.records.report_file import Report
+from faultlens.report.make import make_report
 
 RECORDED = Path(__file__).parent.parent / "tests" / "recorded"
 STORED = Path("/home/ada/.local/state/faultlens/report.json")
@@ -38,7 +38,7 @@ def run(_: Bench) -> Table:
 
 def _told(path: Path) -> Report:
     """As `faultlens run` tells it: where the program survived, the child that died."""
-    crash = reportfile.read(path).crash
+    crash = report_file.read(path).crash
     survived = crash.outcome.kind == "ok" and crash.children
     return make_report(crash.children[0] if survived else crash)
 

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from faultlens import reportfile
-from faultlens.crash import Crash, Kernel, Tensor
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Kernel, Tensor
 
 OP = Path(__file__).with_name("everything_op.cc")
 PROGRAM = OP.with_suffix(".py")
@@ -57,7 +57,7 @@ def die(python: str, mode: str, library: Path, folder: Path) -> tuple[Crash, dic
     done = subprocess.run(command, env={**os.environ, **QUIET}, capture_output=True, text=True, errors="replace")
     if not truth.exists():
         sys.exit(f"{python} {mode}: the program did not come to the op\n{done.stderr}")
-    return reportfile.read(report).crash, json.loads(truth.read_text())
+    return report_file.read(report).crash, json.loads(truth.read_text())
 
 
 def differences(crash: Crash, truth: dict[str, Any]) -> list[str]:

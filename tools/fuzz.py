@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from faultlens import reportfile
-from faultlens.capture.corefile import read_core
 from faultlens.errors import FaultlensError
+from faultlens.inspection.corefile.read import read_core
+from faultlens.records import report_file
 
 SLOW = 5.0  # seconds for one small file
 HEADERS = 8 << 10  # where the structure of a core is
@@ -65,7 +65,7 @@ def try_core(data: bytes, folder: Path) -> str:
 
 
 def try_report(data: bytes) -> str:
-    return _try(lambda: reportfile.from_json(data))
+    return _try(lambda: report_file.from_json(data))
 
 
 def _try(read: Callable[[], object]) -> str:

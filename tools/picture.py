@@ -11,13 +11,13 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from faultlens import reportfile
-from faultlens.finding import Checkup
-from faultlens.forecasted import Forecast
-from faultlens.op_findings import OpReport
+from faultlens.records import report_file
+from faultlens.records.finding import Checkup
+from faultlens.records.forecast import Forecast
+from faultlens.records.op_finding import OpReport
+from faultlens.records.scan import Scan
 from faultlens.report import checkup, forecast, op_findings, scanned, terminal
-from faultlens.reporting import renewed
-from faultlens.scanned import Scan
+from faultlens.report.make import renewed
 
 CALM = TerminalTheme(
     background=(22, 24, 29),
@@ -55,7 +55,7 @@ def main() -> None:
     elif b'"verb"' in data:
         op_findings.render(msgspec.json.decode(data, type=OpReport), console=console, verbose=options.verbose)
     else:
-        report = renewed(reportfile.read(options.report))
+        report = renewed(report_file.read(options.report))
         terminal.render(report, verbose=options.verbose, console=console, stored=options.report)
     drawn = console.export_svg(title=options.title, theme=CALM)
     # Rich names fonts on the network; a picture must do with those that are there.

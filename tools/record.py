@@ -11,10 +11,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from faultlens import reportfile
-from faultlens.clues.owners import custom_libraries
-from faultlens.crash import Crash, Mapping, Thread
-from faultlens.reportfile import Report
+from faultlens.inspection.owners import custom_libraries
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Mapping, Thread
+from faultlens.records.report_file import Report
 
 FOLDER = Path(__file__).parent.parent / "tests" / "recorded"
 MAX_FRAMES = 60
@@ -42,9 +42,9 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("--replace", nargs="*", default=[], metavar="OLD=NEW", help="paths to hide")
     arguments = parser.parse_args()
-    report = reportfile.read(arguments.report)
+    report = report_file.read(arguments.report)
     crash = shrink(report.crash)
-    data = reportfile.to_json(Report(outcome=crash.outcome, crash=crash)).decode()
+    data = report_file.to_json(Report(outcome=crash.outcome, crash=crash)).decode()
     for pair in arguments.replace:
         old, _, new = pair.partition("=")
         data = data.replace(old, new)

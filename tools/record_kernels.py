@@ -18,12 +18,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from faultlens import cli, crash
-from faultlens.capture import inspection
-from faultlens.capture.memory import Memory
-from faultlens.capture.tensorflow import kernels
-from faultlens.capture.tensorflow.pages import PAGE, Pages
-from faultlens.crash import CppException, Fault, Frame, Thread
+from faultlens import cli
+from faultlens.inspection import inspect
+from faultlens.inspection.memory import Memory
+from faultlens.inspection.tensorflow import kernels
+from faultlens.inspection.tensorflow.pages import PAGE, Pages
+from faultlens.records import crash
+from faultlens.records.crash import CppException, Fault, Frame, Thread
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
 from kernel_images import FOLDER, Image, encode
@@ -52,7 +53,7 @@ def main() -> None:
         path.write_bytes(gzip.compress(encode(image), 9, mtime=0))
         return scan
 
-    inspection.kernels_or_gap = recording
+    inspect.kernels_or_gap = recording
     cli.main(["run", "--no-save", "--quiet", "--", *arguments.command])
 
 

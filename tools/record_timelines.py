@@ -8,8 +8,8 @@ import csv
 import sys
 from pathlib import Path
 
-from faultlens import reportfile
-from faultlens.sizes import KIB
+from faultlens.records import report_file
+from faultlens.text.sizes import KIB
 
 FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "timelines"
 COLUMNS = ("seconds", "steps", "anonymous_kib", "shared_kib", "files", "threads")
@@ -18,7 +18,7 @@ COLUMNS = ("seconds", "steps", "anonymous_kib", "shared_kib", "files", "threads"
 def main(kind: str, *reports: str) -> None:
     for entry in reports:
         name, _, path = entry.partition("=")
-        samples = reportfile.from_json(Path(path).read_bytes()).crash.timeline
+        samples = report_file.from_json(Path(path).read_bytes()).crash.timeline
         (FOLDER / kind).mkdir(parents=True, exist_ok=True)
         with open(FOLDER / kind / f"{name}.csv", "w", newline="") as file:
             table = csv.writer(file, lineterminator="\n")

@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.environment import elf
+from faultlens.system import elf
 
 TABLE = Path(__file__).parent.parent / "src" / "faultlens" / "capture" / "tensorflow" / "layouts.json"
 PROBE = Path(__file__).with_suffix(".cc")

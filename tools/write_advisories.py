@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from faultlens.clues.ops import registered_class
+from faultlens.diagnosis.evidence.ops import registered_class
 from faultlens.knowledge.op_names import registered
 
 TABLE = Path(__file__).parent.parent / "src" / "faultlens" / "knowledge" / "advisories.json"

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from faultlens.causes import by_family, catalogue, family_title
-from faultlens.causes.base import Cause
+from faultlens.custom_op.check import rules
+from faultlens.custom_op.check.library import PAGES as PAGES_OF_LIBRARIES
+from faultlens.diagnosis.causes import by_family, catalogue, family_title
+from faultlens.diagnosis.causes.base import Cause
 from faultlens.doctor import checks
 from faultlens.doctor.check import Check
-from faultlens.oplab.reading import rules
-from faultlens.oplab.reading.library import PAGES as PAGES_OF_LIBRARIES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = DOCS / "causes"

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens import reportfile
-from faultlens.finding import Checkup
-from faultlens.op_findings import OpReport
-from faultlens.scanned import Scan
-from faultlens.verified import Verification
+from faultlens.records import report_file
+from faultlens.records.finding import Checkup
+from faultlens.records.op_finding import OpReport
+from faultlens.records.scan import Scan
+from faultlens.records.verification import Verification
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 def schemas() -> dict[Path, str]:
     shapes = {
-        "report.schema.json": reportfile.json_schema(),
+        "report.schema.json": report_file.json_schema(),
         "checkup.schema.json": msgspec.json.schema(Checkup),
         "verification.schema.json": msgspec.json.schema(Verification),
         "op.schema.json": msgspec.json.schema(OpReport),

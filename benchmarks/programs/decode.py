@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from faultlens.data.decode import Decoder, Decoding
 from faultlens.data.formats.base import Item
-from faultlens.scanned import Place
+from faultlens.records.scan import Place
 
 SIZES = {"small": (64, 64), "photo": (375, 500)}
 SHARE = {"small": 1, "photo": 8}  # of the items: photos take longer

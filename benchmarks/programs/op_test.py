@@ -15,9 +15,9 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from faultlens.oplab.building import build, target_of
-from faultlens.oplab.torture import plans, wire
-from faultlens.oplab.torture.lab import Lab, Setup
+from faultlens.custom_op.building import build, target_of
+from faultlens.custom_op.fuzz import plans, wire
+from faultlens.custom_op.fuzz.lab import Lab, Setup
 
 FRESH = """\
 import tensorflow as tf

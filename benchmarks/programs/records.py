@@ -20,7 +20,7 @@ from faultlens.data.native import walker
 from faultlens.data.native.layout import StateC
 from faultlens.data.source import opened
 from faultlens.data.tfrecord.feed import WINDOW
-from faultlens.scanned import Identity, Piece
+from faultlens.records.scan import Identity, Piece
 
 SIZES = (100_000, 1_000)
 BLOCK = 1 << 16  # below what malloc takes from the kernel each time

@@ -3,7 +3,7 @@
 import random
 import struct
 
-from faultlens.saved.crc32c import crc32c, masked
+from faultlens.model_files.crc32c import crc32c, masked
 
 
 def write(path, size, total):

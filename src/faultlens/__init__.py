@@ -36,6 +36,6 @@ def install() -> None:
     Which lines made the nodes of its graphs, and how far it has come, is remembered. Where that cannot be done, that
     is said on stderr, once, and the program goes on. Does nothing if it was called before, or under `faultlens run`.
     """
-    from faultlens.capture import installation
+    from faultlens.supervise import installation
 
     installation.install()

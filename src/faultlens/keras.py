@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from faultlens.errors import FaultlensError
-from faultlens.saved.generations import Generation
+from faultlens.model_files.generations import Generation
 from faultlens.saving import save, training_state
 from faultlens.saving.attempts import Attempts
 from faultlens.saving.background import TIME_LIMIT

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.crash import ProgressMark
+from faultlens.records.crash import ProgressMark
+from faultlens.records.report_file import Report
 from faultlens.report import html
-from faultlens.reportfile import Report
 from hostile import hostile
 
 PHONE, DESK = {"width": 380, "height": 800}, {"width": 1280, "height": 900}

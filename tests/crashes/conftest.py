@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.crash import Crash
-from faultlens.environment.cgroup import cgroup_of
+from faultlens.records import report_file
+from faultlens.records.crash import Crash
+from faultlens.system.cgroup import cgroup_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 FAULTLENS = (sys.executable, "-m", "faultlens")
@@ -68,7 +68,7 @@ def run(tmp_path: Path) -> Runner:
             cwd=popen.pop("cwd", tmp_path),
             **popen,
         )
-        crash = reportfile.read(report).crash if report.exists() else None
+        crash = report_file.read(report).crash if report.exists() else None
         return Run(done.returncode, _text(done.stdout), _text(done.stderr), home, crash)
 
     return start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from faultlens.sandbox import seccomp
+from faultlens.sandbox.guest import seccomp
 
 REFUSED = {"namespaces": (272, 1), "landlock": (444, 38)}  # unshare: EPERM, landlock_create_ruleset: ENOSYS
 

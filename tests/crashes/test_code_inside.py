@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import faultlens
-from faultlens.capture import launch
-from faultlens.capture.agent.area import SharedArea
-from faultlens.capture.graph_lines import GraphLines
-from faultlens.capture.live import notes_of
-from faultlens.inside.live import here
+from faultlens.agent import launch
+from faultlens.agent.area import SharedArea
+from faultlens.guest.live import here
+from faultlens.inspection.graph_lines import GraphLines
+from faultlens.supervise.live import notes_of
 
 needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import Crash
-from faultlens.remedy.trial import SCRIPT, Bounds, Surroundings, WarmTrials, captured
-from faultlens.sandbox import landlock
+from faultlens.records.crash import Crash
+from faultlens.sandbox.guest import landlock
+from faultlens.sandbox.trial.trial import SCRIPT, Bounds, Surroundings, WarmTrials, captured
 
 BOUNDS = Bounds(seconds=20, memory=2 << 30)
 PYTHON = Surroundings(sys.executable)

@@ -16,10 +16,10 @@ import lz4.frame
 import pytest
 import zstandard
 
-from faultlens.capture.corefile import read_core
-from faultlens.crash import Crash, Frame
 from faultlens.errors import FaultlensError
-from faultlens.reporting import make_report
+from faultlens.inspection.corefile.read import read_core
+from faultlens.records.crash import Crash, Frame
+from faultlens.report.make import make_report
 
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 pytestmark = pytest.mark.skipif(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.saved.generations import newest_whole
+from faultlens.model_files.generations import newest_whole
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -131,7 +131,7 @@ def test_killed_from_outside_while_a_slow_disk_writes(tmp_path: Path) -> None:
 
 def _is_cut(path: Path) -> bool:
     """For a second or more: whole files are cut for an instant while they are written."""
-    from faultlens.saved.reader import read
+    from faultlens.model_files.reader import read
 
     def damaged() -> bool:
         saved = read(path) if path.exists() else None

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.reporting import renewed
+from faultlens.records import report_file
+from faultlens.report.make import renewed
 
 PRELOAD_KILLS = "import hashlib; print(hashlib.sha256(b'x').hexdigest())"
 
@@ -34,7 +34,7 @@ def test_a_crash_that_the_doctor_foresees(run: Any, framework: Path, tmp_path: P
     if died.returncode == 0:
         pytest.skip("this Python's hashlib does not use a shared libcrypto")
     assert died.returncode == -11
-    report = reportfile.read(tmp_path / "report.json")
+    report = report_file.read(tmp_path / "report.json")
     assert [finding.check for finding in report.findings] == ["preload"]
     best = report.diagnoses[0]
     assert best.cause in report.findings[0].causes
@@ -60,4 +60,4 @@ def test_the_doctor_survives_what_kills_its_patient(framework: Path) -> None:
 def test_a_healthy_environment_adds_nothing(run: Any, tmp_path: Path) -> None:
     died = run("import os; os.abort()")
     assert died.returncode == -6
-    assert reportfile.read(tmp_path / "report.json").findings == ()
+    assert report_file.read(tmp_path / "report.json").findings == ()

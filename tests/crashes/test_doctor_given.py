@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from faultlens.finding import Finding
+from faultlens.records.finding import Finding
 
 pytestmark = [
     pytest.mark.tensorflow,

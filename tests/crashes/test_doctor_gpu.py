@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from faultlens.doctor.checks.gpu.cuda import Cuda, surroundings
-from faultlens.doctor.cuda_libraries import driver_library
-from faultlens.doctor.patient import Patient, Wishes, meet
-from faultlens.doctor.tensorflow_build import read_build
-from faultlens.doctor.xla_flags import known_names
-from faultlens.environment.gpus import DeviceFile, Gpus
+from faultlens.system.gpus import DeviceFile, Gpus
+from faultlens.target_env.cuda_libraries import driver_library
+from faultlens.target_env.target import Patient, Wishes, meet
+from faultlens.target_env.tensorflow_build import read_build
+from faultlens.target_env.xla_flags import known_names
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 needs_gpu = pytest.mark.skipif(

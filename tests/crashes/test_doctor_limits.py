@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from faultlens.environment.cgroup import cgroup_of
 from faultlens.knowledge.needs import address_space, threads
+from faultlens.system.cgroup import cgroup_of
 
 MIB = 1 << 20
 NOBODY = "65534"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from faultlens.environment.loader import Process, this_system
-from faultlens.environment.machine import machine_state
+from faultlens.system.loader import Process, this_system
+from faultlens.system.machine import machine_state
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 needs_tensorflow = [

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.memory import CoreMemory, Segment
-from faultlens.capture.source_folders import SourceFolders
+from faultlens.inspection.memory import CoreMemory, Segment
+from faultlens.supervise.source_folders import SourceFolders
 
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 needs_cores = pytest.mark.skipif(

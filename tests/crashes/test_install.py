@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.capture.agent import LIBRARY
-from faultlens.reportfile import Report
+from faultlens.agent import LIBRARY
+from faultlens.records import report_file
+from faultlens.records.report_file import Report
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="needs the agent: a C compiler")
 
@@ -34,7 +34,7 @@ class Ended:
 
     @property
     def reports(self) -> list[Report]:
-        return [reportfile.read(path) for path in sorted(self.home.glob("*/report.json"))]
+        return [report_file.read(path) for path in sorted(self.home.glob("*/report.json"))]
 
     @property
     def report(self) -> Report:
@@ -163,7 +163,7 @@ def test_the_program_does_not_notice_its_helper(start: Start) -> None:
 
 CROWDED = """\
 import os
-from faultlens.capture import installation
+from faultlens.supervise import installation
 import faultlens
 files = []
 try:

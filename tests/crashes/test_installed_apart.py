@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import faultlens
-from faultlens import reportfile
-from faultlens.crash import Crash, PythonInfo
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, PythonInfo
 
 CRASH = "import ctypes\nctypes.string_at(0)\n"
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -51,7 +51,7 @@ def start(apart: Path, tmp_path: Path) -> Start:
             timeout=60,
         )
         assert report.exists(), done.stderr
-        return reportfile.read(report).crash
+        return report_file.read(report).crash
 
     return run
 

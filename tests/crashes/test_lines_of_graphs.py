@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import Crash, Kernel
+from faultlens.records.crash import Crash, Kernel
 
 pytestmark = [
     pytest.mark.tensorflow,

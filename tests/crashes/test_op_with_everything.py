@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from faultlens.capture.tensorflow.layout import table
+from faultlens.inspection.tensorflow.layout import table
 
 pytestmark = [
     pytest.mark.tensorflow,

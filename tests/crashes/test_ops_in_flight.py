@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.corefile import read_core
-from faultlens.crash import Attribute
+from faultlens.inspection.corefile.read import read_core
+from faultlens.records.crash import Attribute
 
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 

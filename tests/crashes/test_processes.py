@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import PROGRAMS
 
-from faultlens.capture.agent import LIBRARY
+from faultlens.agent import LIBRARY
 
 Call = Callable[..., str]
 

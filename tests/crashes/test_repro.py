@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.crash import Crash, Outcome, Program, PythonInfo
-from faultlens.reportfile import Report
-from faultlens.sandbox import confinement
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Outcome, Program, PythonInfo
+from faultlens.records.report_file import Report
+from faultlens.sandbox.guest import confinement
 
 FAULTLENS = (sys.executable, "-m", "faultlens")
 needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
@@ -94,7 +94,7 @@ def test_a_script_is_reduced(run, repro, native: Path, tmp_path: Path) -> None:
     assert dies_by(tmp_path / "out") == signal.SIGSEGV
     assert (tmp_path / "out" / "README.md").read_text().startswith("# Reproducer: SIGSEGV in")
     (saved,) = crashed.saved
-    kept = reportfile.read(saved)
+    kept = report_file.read(saved)
     assert kept.reproducer is not None
     assert (kept.reproducer.kind, kept.reproducer.runs, kept.reproducer.same) == ("script", 3, 3)
     assert kept.reproducer.script == script
@@ -125,7 +125,7 @@ def test_a_report_from_elsewhere_runs_nothing_without_trust(run, repro, native: 
     assert not (tmp_path / "out").exists()
     done = repro(str(copy), "--trust", "--json", "-", seconds=0)
     assert done.returncode == 0, done.stderr
-    assert reportfile.from_json(done.stdout.encode()).reproducer is not None
+    assert report_file.from_json(done.stdout.encode()).reproducer is not None
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def planted(tmp_path: Path) -> Path:
     )
     path = tmp_path / "home" / "20251116T120000Z-python-SIGSEGV-0123abcd" / "report.json"
     path.parent.mkdir(parents=True)
-    path.write_bytes(reportfile.to_json(Report(outcome=outcome, crash=crash)))
+    path.write_bytes(report_file.to_json(Report(outcome=outcome, crash=crash)))
     for place, mode in ((path, 0o600), (path.parent, 0o700), (path.parent.parent, 0o700)):
         place.chmod(mode)
     return path
@@ -171,7 +171,7 @@ def test_a_report_that_is_trusted_runs_inside_the_sandbox(repro, planted: Path, 
     assert done.returncode == 1
     assert "main.py, run again, ended otherwise" in done.stderr
     assert not (tmp_path / "harm").exists()
-    assert reportfile.read(planted).reproducer is None
+    assert report_file.read(planted).reproducer is None
 
 
 def test_a_report_of_another_user_runs_nothing(repro, planted: Path, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_program_that_was_changed_is_not_run_without_asking(run, repro, native
 )
 def test_what_cannot_be_reproduced(repro, tmp_path: Path, outcome: Outcome, status: int, sentence: str) -> None:
     crash = Crash(outcome=outcome, method="status")
-    (tmp_path / "report.json").write_bytes(reportfile.to_json(Report(outcome=outcome, crash=crash)))
+    (tmp_path / "report.json").write_bytes(report_file.to_json(Report(outcome=outcome, crash=crash)))
     done = repro("report.json", "--trust")
     assert done.returncode == status
     assert sentence in done.stderr
@@ -247,7 +247,7 @@ def test_what_cannot_be_reproduced(repro, tmp_path: Path, outcome: Outcome, stat
 def test_a_python_that_is_not_there(repro, tmp_path: Path) -> None:
     outcome = Outcome(kind="signal", signal="SIGSEGV")
     report = Report(outcome=outcome, crash=Crash(outcome=outcome, method="status"))
-    (tmp_path / "report.json").write_bytes(reportfile.to_json(report))
+    (tmp_path / "report.json").write_bytes(report_file.to_json(report))
     done = repro("report.json", "--trust", "--python", str(tmp_path / "python"))
     assert done.returncode == 2
     assert "There is no program" in done.stderr
@@ -271,7 +271,7 @@ def test_an_op_is_called_by_itself(run, repro, tmp_path: Path) -> None:
     done = repro()
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("reproduces 3 of 3, ")
-    kept = reportfile.read(crashed.saved[0]).reproducer
+    kept = report_file.read(crashed.saved[0]).reproducer
     assert kept is not None
     assert kept.kind == "op"
     assert "tf.raw_ops.FusedPadConv2D(" in kept.script
@@ -321,7 +321,7 @@ def test_an_op_of_the_users_own(run, repro, tmp_path: Path) -> None:
     assert crashed.returncode == -signal.SIGSEGV
     done = repro()
     assert done.returncode == 0, done.stderr
-    kept = reportfile.read(crashed.saved[0]).reproducer
+    kept = report_file.read(crashed.saved[0]).reproducer
     assert kept is not None
     assert kept.kind == "op"
     assert "library.unchecked_lookup(" in kept.script

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from faultlens.sandbox import confinement, guard
+from faultlens.sandbox.guest import confinement, guard
 
 ATTACKS = Path(__file__).with_name("sandbox_attacks.py")
 LESSER = Path(__file__).with_name("on_a_lesser_kernel.py")

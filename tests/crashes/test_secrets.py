@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
+from faultlens.records import report_file
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ"
 PASSWORD = "correct-horse-battery"
@@ -93,7 +93,7 @@ def test_without_sources(run, planted: Path) -> None:
 
 def test_unredacted_keeps_everything(run, planted: Path) -> None:
     run([sys.executable, "train.py", ARGUMENT], env=ENV, options=["--unredacted"])
-    report = reportfile.read(planted / "report.json")
+    report = report_file.read(planted / "report.json")
     assert report.crash.sources[str(planted / "train.py")] == PROGRAM
     text = (planted / "report.json").read_text()
     assert all(secret in text for secret in PLANTED)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.environment.cgroup import cgroup_of
-from faultlens.shortage import shortage
+from faultlens.cli.shortage import shortage
+from faultlens.system.cgroup import cgroup_of
 
 PROGRAM = ("sh", "-c", "echo lives; exit 7")
 Start = Callable[..., subprocess.CompletedProcess[str]]

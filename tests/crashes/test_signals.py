@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from faultlens.crash import Crash, Frame
+from faultlens.records.crash import Crash, Frame
 
 Call = Callable[..., str]
 

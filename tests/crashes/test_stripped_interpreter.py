@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.symbols import is_stripped
-from faultlens.diagnose import diagnose
-from faultlens.diagnosis import Diagnosis
+from faultlens.diagnosis.rank import diagnose
+from faultlens.inspection.symbols import is_stripped
+from faultlens.records.diagnosis import Diagnosis
 
 STRIPPED = os.path.realpath("/usr/bin/python3")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pystack
 import pytest
 
-from faultlens.crash import Crash
+from faultlens.records.crash import Crash
 
 Call = Callable[..., str]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -114,7 +114,7 @@ def test_the_core_file_is_what_it_was(run, call: Call, tmp_path: Path, limit: in
     assert len(cores) == (1 if limit else 0)
     assert done.died.outcome.core_dumped == bool(limit)
     if cores:
-        from faultlens.capture.corefile import read_core
+        from faultlens.inspection.corefile.read import read_core
 
         crash = read_core(cores[0])
         assert (crash.fault.code, crash.fault.address, crash.pid) == ("SEGV_MAPERR", 0, done.died.pid)

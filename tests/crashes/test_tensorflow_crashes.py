@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import Frame
+from faultlens.records.crash import Frame
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.capture.corefile import read_core
-from faultlens.capture.sources import with_sources
-from faultlens.crash import Crash
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.rank import diagnose
+from faultlens.inspection.corefile.read import read_core
+from faultlens.records import report_file
+from faultlens.records.crash import Crash
+from faultlens.supervise.sources import with_sources
 
 PROGRAM = """\
 import ctypes
@@ -71,7 +71,7 @@ def test_agent_tracer_and_core_agree(run, program, tmp_path: Path, call: str, ca
 
 def test_a_stored_report_gets_the_same_verdict_again(run, program) -> None:
     done = run(program("read_null()"))
-    stored = reportfile.read(done.saved[0])
+    stored = report_file.read(done.saved[0])
     assert stored.diagnoses == diagnose(stored.crash).diagnoses
     assert stored.diagnoses[0].cause == "native-null-dereference"
 

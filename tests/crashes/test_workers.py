@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from conftest import FAULTLENS
 
-from faultlens import reportfile
-from faultlens.reportfile import Report
+from faultlens.records import report_file
+from faultlens.records.report_file import Report
 
 SERVER = """\
 import ctypes
@@ -79,7 +79,7 @@ def _run(command: list[str], folder: Path, home: Path) -> tuple[subprocess.Compl
     words = [*FAULTLENS, "run", "--", sys.executable, *command]
     done = subprocess.run(words, cwd=folder, env=_environment(home), capture_output=True, text=True, timeout=120)
     (path,) = _reports(home)  # what was kept when the worker died is what is kept at the end
-    return done, reportfile.read(path)
+    return done, report_file.read(path)
 
 
 def _is_about_the_worker(report: Report, file: str, line: int) -> None:
@@ -179,7 +179,7 @@ def test_a_worker_is_told_of_at_once_and_its_like_are_counted(server: Server) ->
     server.die()
     server.die()
     (path,) = _reports(server.home)
-    _is_about_the_worker(reportfile.read(path), "server.py", 10)
+    _is_about_the_worker(report_file.read(path), "server.py", 10)
     server.process.send_signal(signal.SIGTERM)
     _, said = server.process.communicate(timeout=60)
     assert server.process.returncode == 0
@@ -187,7 +187,7 @@ def test_a_worker_is_told_of_at_once_and_its_like_are_counted(server: Server) ->
     assert f"faultlens show {path.parent.name[-8:]}" in said
     assert "3 processes of the program died here" in said
     assert _reports(server.home) == [path]
-    assert reportfile.read(path).crash.times == 3
+    assert report_file.read(path).crash.times == 3
 
 
 def test_a_report_of_a_worker_outlives_faultlens(server: Server) -> None:
@@ -199,7 +199,7 @@ def test_a_report_of_a_worker_outlives_faultlens(server: Server) -> None:
             break
         time.sleep(0.05)
     (path,) = _reports(server.home)
-    _is_about_the_worker(reportfile.read(path), "server.py", 10)
+    _is_about_the_worker(report_file.read(path), "server.py", 10)
 
 
 def test_a_pool_is_ended_with_its_workers(tmp_path: Path, home: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.check import check
-from faultlens.oplab.reading.unit import load
+from faultlens.custom_op.check.check import check
+from faultlens.custom_op.check.interpret.unit import load
+from faultlens.records.op_finding import OpFinding
 
 HERE = Path(__file__).parent
 SETS = ("ops", "unseen")  # those that the rules were made with, and others

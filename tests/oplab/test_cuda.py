@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.op_findings import OpFinding
-from faultlens.oplab.sanitizing import tools
-from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, without_doubles
-from faultlens.oplab.sanitizing.parsers import compute_sanitizer
-from faultlens.oplab.skeleton.write import write
+from faultlens.custom_op.new.write import write
+from faultlens.custom_op.sanitize import tools
+from faultlens.custom_op.sanitize.findings import Op, finding_of, line_for, without_doubles
+from faultlens.custom_op.sanitize.parsers import compute_sanitizer
+from faultlens.records.op_finding import OpFinding
 from sanitize_command import sanitized
 
 GPU = Path(__file__).parent / "gpu"

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.capture import fence
-from faultlens.crash import FencedBlock, Frame
-from faultlens.reportfile import Report
+from faultlens import guard_alloc
+from faultlens.records import report_file
+from faultlens.records.crash import FencedBlock, Frame
+from faultlens.records.report_file import Report
 
 HERE = Path(__file__).parent
 PAGE = 4096
@@ -56,7 +56,7 @@ print(subprocess.run([sys.executable, "-c", code], capture_output=True).stdout)
 sys.exit(3)
 """
 
-pytestmark = pytest.mark.skipif(not fence.LIBRARY.exists(), reason="the fence was not built")
+pytestmark = pytest.mark.skipif(not guard_alloc.LIBRARY.exists(), reason="the fence was not built")
 
 
 class Ended(NamedTuple):
@@ -87,7 +87,7 @@ def run(folder: Path, *words: str | Path, hunt: str = "all", **environment: str)
         text=True,
         timeout=120,
     )
-    return Ended(done.returncode, done.stdout, done.stderr, reportfile.read(report))
+    return Ended(done.returncode, done.stdout, done.stderr, report_file.read(report))
 
 
 def names(frames: tuple[Frame, ...]) -> list[str]:
@@ -216,7 +216,7 @@ def test_a_rung_that_is_not_there(tmp_path: Path) -> None:
 def test_an_op_that_views_a_string_that_is_gone(tmp_path: Path) -> None:
     if importlib.util.find_spec("tensorflow") is None or not shutil.which("g++"):
         pytest.skip("needs TensorFlow and g++")
-    from faultlens.oplab.building import build, target_of
+    from faultlens.custom_op.building import build, target_of
 
     folder = HERE / "ops" / "feature_cross"
     about = json.loads((folder / "about.json").read_text())

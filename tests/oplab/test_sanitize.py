@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from faultlens.oplab.sanitizing import passes
+from faultlens.custom_op.sanitize import passes
 from sanitize_command import sanitized
 
 HERE = Path(__file__).parent / "sanitized"

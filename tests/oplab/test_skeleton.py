@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from faultlens.cli import main
-from faultlens.doctor.patient import Wishes, meet
+from faultlens.custom_op.new import write
 from faultlens.errors import FaultlensError
-from faultlens.oplab.skeleton import write
+from faultlens.target_env.target import Wishes, meet
 
 pytestmark = pytest.mark.tensorflow
 

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.oplab.building import build, target_of
-from faultlens.oplab.torture import minimising, plans, testing, wire
-from faultlens.oplab.torture.blame import is_to_blame
-from faultlens.oplab.torture.campaign import Campaign, Effort
-from faultlens.oplab.torture.lab import Lab, Limits, Modules, Outcome, Setup
-from faultlens.oplab.torture.minimising import Minimiser, proven
-from faultlens.oplab.torture.suspects import Suspect, suspects_of
-from faultlens.oplab.torture.testing import Wishes, torture
-from faultlens.oplab.torture.vast import vast
-from faultlens.oplab.torture.verdicts import finding_of
-from faultlens.remedy.trial import SCRIPT
+from faultlens.custom_op.building import build, target_of
+from faultlens.custom_op.fuzz import minimising, plans, testing, wire
+from faultlens.custom_op.fuzz.blame import is_to_blame
+from faultlens.custom_op.fuzz.campaign import Campaign, Effort
+from faultlens.custom_op.fuzz.lab import Lab, Limits, Modules, Outcome, Setup
+from faultlens.custom_op.fuzz.minimising import Minimiser, proven
+from faultlens.custom_op.fuzz.suspects import Suspect, suspects_of
+from faultlens.custom_op.fuzz.testing import Wishes, torture
+from faultlens.custom_op.fuzz.vast import vast
+from faultlens.custom_op.fuzz.verdicts import finding_of
+from faultlens.sandbox.trial.trial import SCRIPT
 
 SOURCE = Path(__file__).parent / "citizens" / "citizens.cc"
 LIMITS = Limits(seconds=3.0, memory=512 << 20)

@@ -73,7 +73,7 @@ class Subject:
         """How many saves can be loaded, the older ones among them; 0 where there is nobody to ask."""
         if self.way == "plain":
             return 0
-        from faultlens.saved.generations import generations
+        from faultlens.model_files.generations import generations
 
         return sum(not generation.damages() for generation in generations(self.target(folder)))
 

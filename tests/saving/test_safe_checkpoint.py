@@ -19,7 +19,7 @@ from training import BATCHES, EPOCHS, Data, Ended, Run, Trainings
 
 import faultlens
 from faultlens.errors import FaultlensError
-from faultlens.saved.generations import folder_of, generations
+from faultlens.model_files.generations import folder_of, generations
 from faultlens.saving import training_state
 
 np = pytest.importorskip("numpy")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import faultlens
-from faultlens.saved.generations import folder_of, generations
+from faultlens.model_files.generations import folder_of, generations
 from faultlens.saving.values import array_of
 
 np = pytest.importorskip("numpy")

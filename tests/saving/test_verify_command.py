@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import faultlens
-from faultlens.saved.generations import newest_whole
+from faultlens.model_files.generations import newest_whole
 
 np = pytest.importorskip("numpy")
 h5py = pytest.importorskip("h5py")

@@ -7,7 +7,7 @@ import random
 from faultlens.data.formats.base import Format, Item
 from faultlens.data.look import Look, Wanted
 from faultlens.data.source import MemorySource
-from faultlens.scanned import Checked, Flaw, Identity, Piece
+from faultlens.records.scan import Checked, Flaw, Identity, Piece
 
 
 def piece_of(format: Format, data: bytes, name: str, skip: tuple[str, ...] = ()) -> Piece:

@@ -20,8 +20,8 @@ from faultlens.data.formats.parquet_file import ParquetFile
 from faultlens.data.formats.tfrecord import GzipTFRecord
 from faultlens.data.judging.folding import File
 from faultlens.data.judging.indexes import against_indexes
-from faultlens.scanned import Checked, Identity
-from faultlens.sizes import MIB
+from faultlens.records.scan import Checked, Identity
+from faultlens.text.sizes import MIB
 from tfrecords import example, file_of, framed
 
 

@@ -19,8 +19,8 @@ from faultlens.data.engine.pool import Job
 from faultlens.data.quarantine.quarantine import quarantine
 from faultlens.data.scanning import LocalEngine, Wishes, scan
 from faultlens.errors import FaultlensError
-from faultlens.saved.crc32c import crc32c, masked
-from faultlens.scanned import Scan
+from faultlens.model_files.crc32c import crc32c, masked
+from faultlens.records.scan import Scan
 
 tf = pytest.importorskip("tensorflow")
 

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
 from faultlens.data.decode import Decoder, Decoding, Verdict
 from faultlens.data.engine import plan
 from faultlens.data.engine.checking import Signs, check
 from faultlens.data.formats.base import Item
 from faultlens.data.look import Wanted, nothing
 from faultlens.errors import FaultlensError
-from faultlens.sandbox import capabilities, tasks
-from faultlens.scanned import Place
+from faultlens.records import report_file
+from faultlens.records.scan import Place
+from faultlens.sandbox.guest import capabilities, tasks
 from faultlens.store import folder as store
 from tfrecords import example, file_of, sequence_example
 
@@ -147,11 +147,11 @@ def test_nothing_of_them_is_left(tried: Tried) -> None:
 def test_a_death_is_a_report(tried: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTLENS_HOME", str(tried.home))
     named = {tried.words[verdict.place.record]: verdict.report for verdict in tried.verdicts}
-    report = reportfile.read(store.find(named["check"]))
+    report = report_file.read(store.find(named["check"]))
     assert report.diagnoses[0].op == "BlockLSTMV2"
     assert "Check failed: limit <= dim0_size" in report.crash.output.stderr
     assert named["read null"] and named["read null"] != named["check"]
-    thread = reportfile.read(store.find(named["read null"])).crash.threads[0]  # its numbers are those of a namespace
+    thread = report_file.read(store.find(named["read null"])).crash.threads[0]  # its numbers are those of a namespace
     assert thread.crashed and {"native", "python"} == {frame.kind for frame in thread.frames}
     texts = [path.read_text() for path in tried.home.rglob("*") if path.is_file()]
     assert texts and not [text for text in texts if SECRET in text]

@@ -23,7 +23,7 @@ import pytest
 from faultlens.data import scanning
 from faultlens.data.engine.pool import Job
 from faultlens.data.scanning import LocalEngine, Wishes, scan
-from faultlens.scanned import Flaw, Scan
+from faultlens.records.scan import Flaw, Scan
 from tfrecords import example, file_of
 
 PLUGIN = Path(__file__).with_name("programs") / "plugin"

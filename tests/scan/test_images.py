@@ -14,7 +14,7 @@ from faultlens.data.images import WALKS, entropy, kind_of, walk
 from faultlens.data.images.checking import check_image
 from faultlens.data.images.pixels import decode
 from faultlens.data.look import Look, Wanted
-from faultlens.scanned import Identity, Piece
+from faultlens.records.scan import Identity, Piece
 from healthy_images import HEIGHT, WIDTH, all_of_them, bitmap, encoded, frames, picture, png
 
 FILE = ImageFile()

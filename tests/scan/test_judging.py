@@ -16,7 +16,7 @@ from faultlens.data.judging.indexes import against_indexes
 from faultlens.data.judging.odd import judged
 from faultlens.data.native import LIBRARY
 from faultlens.errors import FaultlensError
-from faultlens.scanned import Flaw
+from faultlens.records.scan import Flaw
 from tfrecords import example, file_of, scanned, sequence_example
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="without its C library, the scan does not read Examples")

@@ -20,8 +20,8 @@ from faultlens.data.findings import Findings
 from faultlens.data.formats.hdf5_file import Hdf5File
 from faultlens.data.formats.tar_file import TarFile
 from faultlens.data.look import Look, Wanted
-from faultlens.file_names import to_name, to_text
-from faultlens.scanned import Identity, Piece
+from faultlens.records.scan import Identity, Piece
+from faultlens.text.file_names import to_name, to_text
 from tfrecords import example, file_of
 
 RED = b"\x1b]0;title\x07\x1b[31mred"

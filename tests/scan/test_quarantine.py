@@ -20,8 +20,8 @@ import pytest
 
 from faultlens.data.quarantine.quarantine import Quarantined, quarantine
 from faultlens.errors import FaultlensError
-from faultlens.saved.crc32c import crc32c, masked
-from faultlens.scanned import Flaw, Identity, Kind, Place, Scan, Scanned
+from faultlens.model_files.crc32c import crc32c, masked
+from faultlens.records.scan import Flaw, Identity, Kind, Place, Scan, Scanned
 
 
 def frame(data: bytes) -> bytes:

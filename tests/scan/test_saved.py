@@ -12,7 +12,7 @@ from faultlens.data.formats import format_of
 from faultlens.data.formats.saved_model import SavedModel
 from faultlens.data.look import Look, Wanted
 from faultlens.data.source import opened
-from faultlens.scanned import Checked, Piece
+from faultlens.records.scan import Checked, Piece
 
 
 def checked(path: Path) -> Checked:

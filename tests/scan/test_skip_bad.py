@@ -18,8 +18,8 @@ from faultlens.data import scanning
 from faultlens.data.findings import Findings
 from faultlens.data.quarantine.quarantine import quarantine
 from faultlens.errors import FaultlensError
-from faultlens.saved.crc32c import crc32c, masked
-from faultlens.scanned import Flaw, Identity, Kind, Place, Scan, Scanned, Severity
+from faultlens.model_files.crc32c import crc32c, masked
+from faultlens.records.scan import Flaw, Identity, Kind, Place, Scan, Scanned, Severity
 
 tf = pytest.importorskip("tensorflow")
 

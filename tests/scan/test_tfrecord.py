@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.scanned import Flaw
+from faultlens.records.scan import Flaw
 from tfrecords import file_of, framed, scanned
 
 SEED = random.Random(7)

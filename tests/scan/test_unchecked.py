@@ -28,7 +28,7 @@ from faultlens.data.look import MAX_FLAWS
 from faultlens.data.native import PythonWalker
 from faultlens.data.scanning import LocalEngine, Wishes, scan
 from faultlens.data.tfrecord import records
-from faultlens.scanned import Checked, Scan
+from faultlens.records.scan import Checked, Scan
 from tfrecords import example, file_of
 
 NOBODY = 65534

@@ -10,7 +10,7 @@ from faultlens.data.engine import plan
 from faultlens.data.engine.checking import Signs, check
 from faultlens.data.judging.folding import Folded, mended
 from faultlens.data.look import Wanted
-from faultlens.saved.crc32c import crc32c, masked
+from faultlens.model_files.crc32c import crc32c, masked
 
 PLAIN = Wanted()
 UNHEARD = Signs(lambda _: None, lambda: None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultlens.crash import Address, Mapping
+from faultlens.records.crash import Address, Mapping
 
 
 class FakeMemory:

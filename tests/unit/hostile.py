@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import recorded
-from faultlens.crash import (
+from faultlens.records.crash import (
     Address,
     Attribute,
     CppException,
@@ -31,8 +31,8 @@ from faultlens.crash import (
     Tensor,
     Thread,
 )
-from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, Reproducer, RuledOut
-from faultlens.reportfile import Report
+from faultlens.records.diagnosis import Diagnosis, Evidence, Fix, Location, Reproducer, RuledOut
+from faultlens.records.report_file import Report
 
 EVIL = (
     "\x1b[31m\x1b]0;owned\x07\x1b[2J[red]<script>alert(1)</script>[/red]\u202egnp\x00\x07\r\n[link=http://x]"

@@ -7,9 +7,9 @@ import struct
 from msgspec.structs import replace
 
 import recorded
-from faultlens.crash import Address, Attribute, Frame, Kernel, Progress, ProgressMark, Tensor
-from faultlens.diagnosis import Location, Reproducer
-from faultlens.reportfile import Report
+from faultlens.records.crash import Address, Attribute, Frame, Kernel, Progress, ProgressMark, Tensor
+from faultlens.records.diagnosis import Location, Reproducer
+from faultlens.records.report_file import Report
 
 TRAIN = f"{recorded.THERE}/train.py"
 WRITTEN = Frame(kind="python", function="step", file=TRAIN, line=14)

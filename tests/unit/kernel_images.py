@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens.capture.tensorflow.kernels import Scan, kernels_in_flight
-from faultlens.capture.tensorflow.layout import Layout, choose, table
-from faultlens.crash import CppException, Fault, Kernel, Mapping, Record, Thread, decode_address, encode_address
+from faultlens.inspection.tensorflow.kernels import Scan, kernels_in_flight
+from faultlens.inspection.tensorflow.layout import Layout, choose, table
+from faultlens.records.crash import CppException, Fault, Kernel, Mapping, Record, Thread, decode_address, encode_address
 
 FOLDER = Path(__file__).parent.parent / "recorded" / "kernels"
 SECONDS = 60.0  # far more than is needed: how fast the machine is must not matter

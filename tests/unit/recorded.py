@@ -7,13 +7,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from faultlens import reportfile
 from faultlens.cli import output
-from faultlens.clues.children import subject_of
-from faultlens.clues.frames import user_frame
-from faultlens.crash import Crash, Outcome
-from faultlens.diagnosis import Diagnosis, Evidence, Fix, Location, RuledOut
-from faultlens.reportfile import Report
+from faultlens.diagnosis.evidence.children import subject_of
+from faultlens.inspection.frames import user_frame
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Outcome
+from faultlens.records.diagnosis import Diagnosis, Evidence, Fix, Location, RuledOut
+from faultlens.records.report_file import Report
 
 FOLDER = Path(__file__).parent / "crashes"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -22,7 +22,7 @@ THERE = "/home/ada/mnist"  # where the recorded programs ran
 
 def report(name: str, *, with_sources: bool = False) -> Report:
     """The recorded report; on request with the sources of the program, which the files hold apart."""
-    found = reportfile.from_json((FOLDER / f"{name}.json").read_bytes())
+    found = report_file.from_json((FOLDER / f"{name}.json").read_bytes())
     if not with_sources:
         return found
     sources = {f"{THERE}/{path.name}": path.read_text() for path in (FOLDER / "source").iterdir()}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.agent import LIBRARY, layout
-from faultlens.capture.agent.area import SharedArea, _records
+from faultlens.agent import LIBRARY, layout
+from faultlens.agent.area import SharedArea, _records
 
 
 def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:

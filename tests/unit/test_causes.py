@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.causes import by_family, catalogue, family_title, find
 from faultlens.cli import main
+from faultlens.diagnosis.causes import by_family, catalogue, family_title, find
 from faultlens.doctor.checks import catalogue as checks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,7 +18,7 @@ HEADINGS = ["What it is", "How it looks", "How to prove it", "How to fix it"]
 
 @pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.slug)
 def test_each_cause_is_named_and_explained(cause: object) -> None:
-    from faultlens.causes.base import Cause
+    from faultlens.diagnosis.causes.base import Cause
 
     assert isinstance(cause, Cause)
     assert re.fullmatch(r"FL\d{3}", cause.code)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from faultlens.inside.census import Census
-from faultlens.inside.notes import Notes
-from faultlens.inside.tally import Tally
+from faultlens.guest.census import Census
+from faultlens.guest.notes import Notes
+from faultlens.guest.tally import Tally
 
 FIRST, MORE = 40, 20
 kept: list[Any] = []

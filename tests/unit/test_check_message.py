@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faultlens.capture.check_message import logged_line
+from faultlens.inspection.check_message import logged_line
 
 # As TensorFlow 2.21 left it.
 EVENT = (

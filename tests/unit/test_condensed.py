@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from faultlens import reportfile
-from faultlens.capture import sources
-from faultlens.capture.condensed import around, condensed
-from faultlens.clues.telling_lines import telling_lines
-from faultlens.crash import Crash, Outcome
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.evidence.telling_lines import telling_lines
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Outcome
+from faultlens.supervise import sources
+from faultlens.supervise.condensed import around, condensed
 
 RECORDED = sorted((Path(__file__).parent.parent / "recorded").glob("*.json"))
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_parsed() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_the_verdict_is_that_of_the_whole_file(path: Path) -> None:
-    crash = reportfile.read(path).crash
+    crash = report_file.read(path).crash
     assert _verdicts(_kept_of(crash)) == _verdicts(crash)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.coredumpctl import fetched_core, is_coredumpctl
 from faultlens.errors import FaultlensError
+from faultlens.inspection.corefile.coredumpctl import fetched_core, is_coredumpctl
 
 
 def stand_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

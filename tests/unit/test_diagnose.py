@@ -8,16 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens import reportfile
-from faultlens.causes import base as causes_base
-from faultlens.causes import catalogue
-from faultlens.causes.base import Cause
-from faultlens.clues.case import Case
-from faultlens.clues.children import subject_of
-from faultlens.crash import Crash, Fault, Outcome, Output, Program
-from faultlens.diagnose import diagnose
-from faultlens.diagnosis import Diagnosis, Evidence, Fix
-from faultlens.finding import Finding
+from faultlens.diagnosis.causes import base as causes_base
+from faultlens.diagnosis.causes import catalogue
+from faultlens.diagnosis.causes.base import Cause
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.children import subject_of
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Fault, Outcome, Output, Program
+from faultlens.records.diagnosis import Diagnosis, Evidence, Fix
+from faultlens.records.finding import Finding
 
 FORKED = Program(command=("python", "train.py"))
 SPAWNED = Program(command=("python", "-c", "<redacted>", "--multiprocessing-fork"))
@@ -180,7 +180,7 @@ class _Rule(Cause):
 
 
 def _between(monkeypatch: pytest.MonkeyPatch, *rules: _Rule) -> tuple[Diagnosis, ...]:
-    monkeypatch.setattr("faultlens.diagnose.catalogue", lambda: rules)
+    monkeypatch.setattr("faultlens.diagnosis.rank.catalogue", lambda: rules)
     crash = Crash(
         outcome=Outcome(kind="signal", signal="SIGSEGV"),
         method="agent",
@@ -206,7 +206,7 @@ def test_two_that_nothing_decides_are_both_named_with_what_would(monkeypatch: py
 
 def test_all_that_is_said_of_one_end_is_no_more_than_certain() -> None:
     for path in sorted((Path(__file__).parent.parent / "recorded").glob("*.json")):
-        found = diagnose(reportfile.read(path).crash).diagnoses
+        found = diagnose(report_file.read(path).crash).diagnoses
         assert sum(each.confidence for each in found[:2]) <= 1.001, path.stem
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.environment.distributions import installed, normal
+from faultlens.target_env.distributions import installed, normal
 
 
 def described(name: str, version: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.capture.endings import outcome_of
-from faultlens.crash import Outcome
+from faultlens.inspection.endings import outcome_of
+from faultlens.records.crash import Outcome
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nValueError: bad\n'
 

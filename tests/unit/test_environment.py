@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import Address, Mapping
-from faultlens.environment import cgroup, kernel_log, packages
-from faultlens.environment.cgroup import Cgroup
+from faultlens.records.crash import Address, Mapping
+from faultlens.system import cgroup, kernel_log
+from faultlens.system.cgroup import Cgroup
+from faultlens.target_env import packages
 
 V2 = {
     "cgroup.procs": "1\n", "memory.max": "1500000000\n", "memory.current": "1400000000\n",

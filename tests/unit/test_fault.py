@@ -7,9 +7,9 @@ import signal
 import pytest
 
 from fake_memory import FakeMemory, mapping
-from faultlens.capture.fault import build_fault
-from faultlens.capture.instruction import decode
-from faultlens.crash import Fault, Instruction, MemoryOperand
+from faultlens.inspection.fault import build_fault
+from faultlens.inspection.instruction import decode
+from faultlens.records.crash import Fault, Instruction, MemoryOperand
 from test_siginfo import siginfo
 
 CODE = 0x401000

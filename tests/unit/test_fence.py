@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture import fence
-from faultlens.capture.fence import layout
-from faultlens.capture.fence.hunting import Wish, read_wish
-from faultlens.clues.fenced import facts_of, place_in
-from faultlens.crash import Address, FencedBlock, Frame, Misuse
+from faultlens import guard_alloc
+from faultlens.diagnosis.evidence.fenced import facts_of, place_in
 from faultlens.errors import FaultlensError
+from faultlens.guard_alloc import layout
+from faultlens.guard_alloc.hunting import Wish, read_wish
+from faultlens.records.crash import Address, FencedBlock, Frame, Misuse
 
 ARENA = 0x7F00_0000_0000
 SLOTS = 8
@@ -24,7 +24,7 @@ PID = 4251
 def table(tmp_path: Path) -> Path:
     """A process with two classes of slots: a live block in the second slot of the first, a freed one in the third."""
     path = tmp_path / "table"
-    fence.prepare(path, 1, slots=SLOTS)
+    guard_alloc.prepare(path, 1, slots=SLOTS)
     part = layout.Part(pid=PID, active=1, arena=ARENA, arena_bytes=1 << 30, fenced=2)
     part.classes[0] = layout.SizeClass(start=ARENA, slot_pages=1, slots=SLOTS, first=0)
     part.classes[1] = layout.SizeClass(start=ARENA + 2 * SLOTS * layout.PAGE, slot_pages=4, slots=4, first=SLOTS)
@@ -58,7 +58,7 @@ def end_of_slot(number: int) -> int:
 
 
 def test_the_block_that_an_address_is_in(table: Path) -> None:
-    found = fence.read(table, end_of_slot(1) - 100)
+    found = guard_alloc.read(table, end_of_slot(1) - 100)
     assert found is not None
     assert (found.size, found.state, found.offset, found.made, found.made_by) == (100, "live", 12, (0x1111, 0x2222), 7)
     assert found.freed_by is None
@@ -74,28 +74,28 @@ def test_the_block_that_an_address_is_in(table: Path) -> None:
     ],
 )
 def test_a_guard_belongs_to_a_block_beside_it(table: Path, address: int, size: int, offset: int) -> None:
-    found = fence.read(table, address, PID)
+    found = guard_alloc.read(table, address, PID)
     assert found is not None and (found.size, found.offset) == (size, offset)
 
 
 def test_a_freed_block_knows_who_freed_it(table: Path) -> None:
-    found = fence.read(table, end_of_slot(2) - 64, PID)
+    found = guard_alloc.read(table, end_of_slot(2) - 64, PID)
     assert found is not None
     assert (found.state, found.freed, found.freed_by, found.freed_at) == ("freed", (0x3333,), 8, 5.0)
 
 
 @pytest.mark.parametrize("address", [0, ARENA - 1, ARENA + (1 << 30), end_of_slot(5), 2**64 - 1])
 def test_other_addresses_are_nobodys(table: Path, address: int) -> None:
-    assert fence.read(table, address, PID) is None
+    assert guard_alloc.read(table, address, PID) is None
 
 
 def test_a_child_without_a_part_has_its_parents(table: Path) -> None:
-    assert fence.read(table, end_of_slot(1) - 100, PID + 1) is not None
-    assert fence.state(table, PID + 1) is None
+    assert guard_alloc.read(table, end_of_slot(1) - 100, PID + 1) is not None
+    assert guard_alloc.state(table, PID + 1) is None
 
 
 def test_only_live_blocks_are_listed(table: Path) -> None:
-    assert [block.size for block in fence.live_blocks(table, PID)] == [100]
+    assert [block.size for block in guard_alloc.live_blocks(table, PID)] == [100]
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, layout.PAGE, layout.PAGE + 10, 3 * layout.PAGE])
@@ -124,11 +124,11 @@ def test_no_table_at_all(tmp_path: Path) -> None:
 def everything(table: Path) -> None:
     for pid in (PID, None):
         for address in (ARENA, end_of_slot(1) - 100, end_of_slot(2), ARENA + (1 << 29), 2**64 - 1):
-            found = fence.read(table, address, pid)
+            found = guard_alloc.read(table, address, pid)
             assert found is None or len(found.made) <= layout.FRAMES
-        fence.found(table, pid)
-    fence.state(table, PID)
-    assert sum(1 for _ in fence.live_blocks(table, PID)) < 1000
+        guard_alloc.found(table, pid)
+    guard_alloc.state(table, PID)
+    assert sum(1 for _ in guard_alloc.live_blocks(table, PID)) < 1000
 
 
 @pytest.mark.parametrize(

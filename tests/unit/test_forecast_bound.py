@@ -9,7 +9,7 @@ import pytest
 
 from faultlens.errors import FaultlensError
 from faultlens.forecasting.bound import GPUS, bound_of
-from faultlens.sizes import GIB, MIB
+from faultlens.text.sizes import GIB, MIB
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "gpu" / "nvidia_smi.xml"
 

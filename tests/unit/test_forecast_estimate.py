@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultlens.forecasting.estimate import HORIZON, Series, estimate, largest_batch
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 BASE = 200 * MIB
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from faultlens.forecasted import Bound, Peak
 from faultlens.forecasting import judge
 from faultlens.forecasting.account import Account, Wishes
 from faultlens.forecasting.bound import bound_of
 from faultlens.forecasting.estimate import Series
+from faultlens.records.forecast import Bound, Peak
 from faultlens.report.forecast import render
-from faultlens.sizes import GIB
+from faultlens.text.sizes import GIB
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "gpu" / "forecast.json").read_text())
 MODELS = {model["name"]: model for model in RECORDED["models"]}

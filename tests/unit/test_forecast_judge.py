@@ -7,14 +7,14 @@ import io
 import pytest
 from rich.console import Console
 
-from faultlens.forecasted import Advice, Bound, Forecast, Point
 from faultlens.forecasting import judge
 from faultlens.forecasting.account import Account, Wishes
 from faultlens.forecasting.data_spec import DataSpec
 from faultlens.forecasting.estimate import Series
 from faultlens.forecasting.runs import Ran
+from faultlens.records.forecast import Advice, Bound, Forecast, Point
 from faultlens.report.forecast import render
-from faultlens.sizes import GIB, MIB
+from faultlens.text.sizes import GIB, MIB
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "input_pipeline", "runtime")
 MODEL = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.forecasting.measured.names import problem
+from faultlens.forecasting.guest.names import problem
 
 GUARD = "if __name__ == '__main__':\n    def build(): ...\n"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
-from faultlens.clues.frames import is_own, package_of, short_function, user_frame, without_dying
-from faultlens.crash import Address, Frame, Thread
+from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words, fold_recursion
+from faultlens.inspection.frames import is_own, package_of, short_function, user_frame, without_dying
+from faultlens.records.crash import Address, Frame, Thread
 from recorded import ended
 
 

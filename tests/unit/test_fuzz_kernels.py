@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import kernel_images
-from faultlens.capture.tensorflow.kernels import MAX_KERNELS, Scan, kernels_or_gap
-from faultlens.capture.tensorflow.pages import MAX_READS
-from faultlens.capture.tensorflow.tensors import MAX_ALL_CONTENTS, MAX_CONTENTS, TYPES
-from faultlens.crash import Kernel, Tensor, encode_address
+from faultlens.inspection.tensorflow.kernels import MAX_KERNELS, Scan, kernels_or_gap
+from faultlens.inspection.tensorflow.pages import MAX_READS
+from faultlens.inspection.tensorflow.tensors import MAX_ALL_CONTENTS, MAX_CONTENTS, TYPES
+from faultlens.records.crash import Kernel, Tensor, encode_address
 from kernel_images import Image, ImageMemory, image_memory, load, scan
 
 ROUNDS = 160  # per recorded image

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from faultlens import reportfile
-from faultlens.capture.gpu_memory import UNKNOWN, Driver, GpuMemory, used
-from faultlens.capture.growth import trends
-from faultlens.clues.leaks import told
-from faultlens.crash import Crash
-from faultlens.diagnose import diagnose
-from faultlens.sizes import MIB
+from faultlens.diagnosis.evidence.leaks import told
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
+from faultlens.records.crash import Crash
+from faultlens.supervise.gpu_memory import UNKNOWN, Driver, GpuMemory, used
+from faultlens.supervise.growth import trends
+from faultlens.text.sizes import MIB
 
 FOLDER = Path(__file__).parent.parent / "recorded" / "gpu"
 
 
 def recorded(name: str) -> Crash:
-    return reportfile.read(FOLDER / f"{name}.json").crash
+    return report_file.read(FOLDER / f"{name}.json").crash
 
 
 def test_a_tensor_kept_with_every_step_is_seen_to_grow() -> None:

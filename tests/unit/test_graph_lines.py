@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from faultlens.capture.graph_lines import GraphLines, statement_line, with_graph_lines
-from faultlens.crash import Crash, Frame, Kernel, Outcome, Thread
+from faultlens.inspection.graph_lines import GraphLines, statement_line, with_graph_lines
+from faultlens.records.crash import Crash, Frame, Kernel, Outcome, Thread
 
 TRACED = Path(__file__).parent / "traced"
 NOTES = (TRACED / "notes.jsonl").read_bytes()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.growth import trends
-from faultlens.crash import GrowthKind, Sample
-from faultlens.sizes import KIB, MIB
+from faultlens.records.crash import GrowthKind, Sample
+from faultlens.supervise.growth import trends
+from faultlens.text.sizes import KIB, MIB
 
 FOLDER = Path(__file__).parent / "timelines"  # written by tools/record_timelines.py
 LEAKING = sorted(path.stem for path in (FOLDER / "leaking").glob("*.csv"))

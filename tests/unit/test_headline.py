@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens.crash import CgroupState, Crash, Fault, Frame, Limit, Outcome, Output, Program, Thread
+from faultlens.records.crash import CgroupState, Crash, Fault, Frame, Limit, Outcome, Output, Program, Thread
 from faultlens.report.headline import headline, kind_of_end
 from recorded import ended
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from faultlens.capture.brink import Brink, StopAt
-from faultlens.capture.headroom import Forecast, Headroom, forecast, steps_to_go, use_in_words, warning
-from faultlens.capture.progress import Loop
-from faultlens.crash import Sample
-from faultlens.environment.cgroup import Room
-from faultlens.sizes import GIB, MIB
+from faultlens.inspection.progress import Loop
+from faultlens.records.crash import Sample
+from faultlens.supervise.memory_forecast import Forecast, Headroom, forecast, steps_to_go, use_in_words, warning
+from faultlens.supervise.oom_stop import Brink, StopAt
+from faultlens.system.cgroup import Room
+from faultlens.text.sizes import GIB, MIB
 
 LIMIT = 8 * GIB
 EPOCHS, STEPS = 1000, 500

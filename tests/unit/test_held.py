@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from faultlens.capture.brink import StopAt
-from faultlens.capture.census import Outside
-from faultlens.capture.held import held
-from faultlens.capture.holders import Inside, Large, Look
-from faultlens.capture.looks import Looks
-from faultlens.capture.near_limit import NearLimit, held_at
-from faultlens.capture.timeline import Timeline
-from faultlens.crash import Sample
-from faultlens.environment.cgroup import Cgroup, Room
-from faultlens.sizes import GIB, MIB
+from faultlens.inspection.census import Outside
+from faultlens.records.crash import Sample
+from faultlens.supervise.heap_snapshots import Looks
+from faultlens.supervise.near_limit import NearLimit, held_at
+from faultlens.supervise.oom_stop import StopAt
+from faultlens.supervise.retained import held
+from faultlens.supervise.retainers import Inside, Large, Look
+from faultlens.supervise.timeline import Timeline
+from faultlens.system.cgroup import Cgroup, Room
+from faultlens.text.sizes import GIB, MIB
 
 ROOM = Room(limit=2 * GIB, used=1800 * MIB, where="/sys/fs/cgroup/job/memory.max")
 OUTSIDE = Outside(

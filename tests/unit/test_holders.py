@@ -6,9 +6,9 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from faultlens.capture.census import Outside, alike
-from faultlens.capture.holders import Grown, Inside, Look, holders, is_harmless, is_undecided, read_answer
-from faultlens.sizes import KIB, MIB
+from faultlens.inspection.census import Outside, alike
+from faultlens.supervise.retainers import Grown, Inside, Look, holders, is_harmless, is_undecided, read_answer
+from faultlens.text.sizes import KIB, MIB
 
 RATE = 400 * KIB  # a step
 STEPS = 100

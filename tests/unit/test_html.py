@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.crash import CgroupState, Crash, MachineState, MemoryUse, Outcome, Sample
+from faultlens.records.crash import CgroupState, Crash, MachineState, MemoryUse, Outcome, Sample
+from faultlens.records.report_file import Report
 from faultlens.report import html
 from faultlens.report.timeline_chart import HEIGHT, WIDTH, chart
-from faultlens.reportfile import Report
 from hostile import hostile
 
 OPEN_ENDED = {"meta", "path", "line", "br", "hr", "img"}

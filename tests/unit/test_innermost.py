@@ -11,8 +11,8 @@ from types import CodeType
 
 import pytest
 
-from faultlens.capture.innermost import MOST, innermost_lines, line_of_locations, line_of_pairs
-from faultlens.capture.isolated import run_isolated
+from faultlens.inspection.innermost import MOST, innermost_lines, line_of_locations, line_of_pairs
+from faultlens.system.isolated import run_isolated
 
 DEEP = """\
 import sys

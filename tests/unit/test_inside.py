@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from faultlens.capture.agent import INSIDE, LIBRARY
-from faultlens.clues.frames import is_own as is_own_frame
-from faultlens.crash import Frame
-from faultlens.inside import notes as notes_module
-from faultlens.inside.guard import Guard
-from faultlens.inside.hooks import Hook, Hooks
-from faultlens.inside.lines import LIBRARY as THEIRS
-from faultlens.inside.lines import NOT_ASKED, USER, Lines
-from faultlens.inside.live import start_time
-from faultlens.inside.notes import Notes
-from faultlens.inside.own_code import is_own
+from faultlens.agent import INSIDE, LIBRARY
+from faultlens.guest import notes as notes_module
+from faultlens.guest.guard import Guard
+from faultlens.guest.hooks import Hook, Hooks
+from faultlens.guest.lines import LIBRARY as THEIRS
+from faultlens.guest.lines import NOT_ASKED, USER, Lines
+from faultlens.guest.live import start_time
+from faultlens.guest.notes import Notes
+from faultlens.guest.own_code import is_own
+from faultlens.inspection.frames import is_own as is_own_frame
+from faultlens.records.crash import Frame
 
 FILES = sorted(INSIDE.glob("*.py"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.isolated import IsolatedError, run_isolated
+from faultlens.system.isolated import IsolatedError, run_isolated
 
 GIGABYTE = 1 << 30
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.capture.tensorflow.ranking import rank
-from faultlens.crash import Fault, Frame, Kernel, Thread
+from faultlens.inspection.tensorflow.ranking import rank
+from faultlens.records.crash import Fault, Frame, Kernel, Thread
 
 MAIN, POOL, OTHER = 1, 2, 3
 FAULT = Fault(signal="SIGSEGV", code="SEGV_MAPERR", thread=POOL)

@@ -13,7 +13,8 @@ from rich.console import Console
 
 import in_flight
 import recorded
-from faultlens.crash import Attribute, Crash, Frame, Kernel, Progress, ProgressMark, Tensor
+from faultlens.records.crash import Attribute, Crash, Frame, Kernel, Progress, ProgressMark, Tensor
+from faultlens.records.report_file import Report
 from faultlens.report import html, markdown, terminal
 from faultlens.report.kernels import (
     attribute_in_words,
@@ -24,7 +25,6 @@ from faultlens.report.kernels import (
     kernel_in_words,
     others_in_words,
 )
-from faultlens.reportfile import Report
 
 
 @pytest.mark.parametrize(

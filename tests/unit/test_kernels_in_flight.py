@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 import kernel_images
-from faultlens.capture.tensorflow import kernels
-from faultlens.capture.tensorflow.layout import Release, Table, choose, table
-from faultlens.capture.tensorflow.pages import GRACE, Pages, SpentError
-from faultlens.crash import Attribute, Kernel
+from faultlens.inspection.tensorflow import kernels
+from faultlens.inspection.tensorflow.layout import Release, Table, choose, table
+from faultlens.inspection.tensorflow.pages import GRACE, Pages, SpentError
+from faultlens.records.crash import Attribute, Kernel
 from kernel_images import image_memory, layouts_of, load, scan
 
 EAGER = ["eager_2.12", "eager_2.15", "eager_2.20", "eager_2.21"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 
 from fake_memory import FakeMemory, mapping
-from faultlens.capture.tensorflow.cpp import Objects, class_name
-from faultlens.capture.tensorflow.live_stack import LiveStack, Part, read_stack
-from faultlens.capture.tensorflow.liveness import is_computing, is_constructing, plain_name
-from faultlens.capture.tensorflow.pages import Pages
-from faultlens.crash import Address, Frame
+from faultlens.inspection.tensorflow.cpp import Objects, class_name
+from faultlens.inspection.tensorflow.live_stack import LiveStack, Part, read_stack
+from faultlens.inspection.tensorflow.liveness import is_computing, is_constructing, plain_name
+from faultlens.inspection.tensorflow.pages import Pages
+from faultlens.records.crash import Address, Frame
 from kernel_images import layouts_of
 
 STACK = 0x7000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.maps import deleted_paths, file_states, find, libraries, locate, parse_maps
-from faultlens.capture.memory import ProcessMemory
-from faultlens.crash import Address, Mapping
+from faultlens.inspection.maps import deleted_paths, file_states, find, libraries, locate, parse_maps
+from faultlens.inspection.memory import ProcessMemory
+from faultlens.records.crash import Address, Mapping
 
 MAPS = """\
 555555554000-555555556000 r--p 00000000 fe:00 1835421                    /usr/bin/python3.11

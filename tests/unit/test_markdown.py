@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.crash import Crash, Output
+from faultlens.records.crash import Crash, Output
+from faultlens.records.report_file import Report
 from faultlens.report import markdown
-from faultlens.reportfile import Report
 from hostile import hostile
 
 

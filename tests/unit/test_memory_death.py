@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from faultlens.clues.memory_death import Kind, memory_death
-from faultlens.crash import (
+from faultlens.diagnosis.evidence.memory_death import Kind, memory_death
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import (
     CgroupState,
     Crash,
     Frame,
@@ -20,8 +21,7 @@ from faultlens.crash import (
     Sample,
     StopRequest,
 )
-from faultlens.diagnose import diagnose
-from faultlens.sizes import GIB, MIB
+from faultlens.text.sizes import GIB, MIB
 
 LIMIT = 2 * GIB
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from faultlens.capture.merging import PythonFrame, merge
-from faultlens.crash import Frame
+from faultlens.inspection.merging import PythonFrame, merge
+from faultlens.records.crash import Frame
 
 LIBPYTHON = "/usr/lib/libpython3.11.so.1.0"
 EVAL = "_PyEval_EvalFrameDefault"

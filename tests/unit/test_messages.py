@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.clues.last_words import abort_reason
-from faultlens.clues.messages import CheckFailure, check_failure
-from faultlens.crash import Output
+from faultlens.diagnosis.evidence.last_words import abort_reason
+from faultlens.diagnosis.evidence.messages import CheckFailure, check_failure
+from faultlens.records.crash import Output
 from recorded import ended
 
 NEW = "F0000 00:00:1794924348.863349   22052 tensor.cc:1120] Check failed: limit <= dim0_size (4 vs. 3) "

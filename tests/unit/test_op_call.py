@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import hostile
-from faultlens.crash import Attribute, Crash, Fault, Frame, Kernel, Outcome, Tensor, Thread
-from faultlens.remedy.arrays import DTYPES, Array, expression, from_tensor
-from faultlens.remedy.op_call import Call, CannotCallError, call_of, forms_for, script_of
-from faultlens.remedy.op_definition import AttributeDefinition, Definition, Input
-from faultlens.remedy.trial import SCRIPT
+from faultlens.op_model.arrays import DTYPES, Array, expression, from_tensor
+from faultlens.op_model.op_call import Call, CannotCallError, call_of, forms_for, script_of
+from faultlens.op_model.op_definition import AttributeDefinition, Definition, Input
+from faultlens.records.crash import Attribute, Crash, Fault, Frame, Kernel, Outcome, Tensor, Thread
+from faultlens.sandbox.trial.trial import SCRIPT
 
 CONV = Definition(
     op="FusedPadConv2D",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.clues.ops import kernel_op, loaded_ops, op_at_fault
-from faultlens.clues.traced import traced_functions
-from faultlens.crash import CppException, Crash, Frame, Outcome, Output, Thread
+from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops, op_at_fault
+from faultlens.diagnosis.evidence.traced import traced_functions
+from faultlens.records.crash import CppException, Crash, Frame, Outcome, Output, Thread
 
 PACKAGES = "/home/ada/venv/lib/python3.11/site-packages"
 DIED = Outcome(kind="signal", signal="SIGABRT")

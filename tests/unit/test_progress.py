@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.crash import CgroupState, Progress, ProgressMark, Sample, StopRequest
+from faultlens.records.crash import CgroupState, Progress, ProgressMark, Sample, StopRequest
 from faultlens.report import timeline
 from faultlens.report.progress import Epoch, Span, epochs, landmarks, last_marks, progress_in_words, saves
 from faultlens.report.sparkline import sparkline, ticks

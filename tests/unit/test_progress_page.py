@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from faultlens import crash
-from faultlens.capture.progress import read_loop, read_progress
-from faultlens.inside import layout
-from faultlens.inside.progress import Progress
+from faultlens.guest import layout
+from faultlens.guest.progress import Progress
+from faultlens.inspection.progress import read_loop, read_progress
+from faultlens.records import crash
 
 
 class Callbacks:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture.maps import parse_maps
-from faultlens.capture.memory import ProcessMemory
-from faultlens.capture.python_state import read_state
+from faultlens.inspection.maps import parse_maps
+from faultlens.inspection.memory import ProcessMemory
+from faultlens.inspection.python_state import read_state
 
 PROGRAM = r"""
 import sys

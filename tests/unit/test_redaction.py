@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.redaction import HIDDEN, hide_values, redact_command, redact_environment
+from faultlens.text.redaction import HIDDEN, hide_values, redact_command, redact_environment
 
 
 @pytest.mark.parametrize(

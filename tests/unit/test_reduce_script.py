@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from faultlens.remedy.reduce_script import count_lines, reduce
-from faultlens.remedy.shrink_op import OutOfTimeError
+from faultlens.op_model.shrink_op import OutOfTimeError
+from faultlens.repro.reduce_script import count_lines, reduce
 
 PROGRAM = '''
 """Trains something."""

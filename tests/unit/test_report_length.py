@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens import reportfile
-from faultlens.crash import Frame, Thread
+from faultlens.records import report_file
+from faultlens.records.crash import Frame, Thread
+from faultlens.records.report_file import Report
 from faultlens.report import html, markdown
-from faultlens.reportfile import Report
-from faultlens.reporting import make_report
+from faultlens.report.make import make_report
 
 FOLDER = Path(__file__).parent.parent / "recorded"
 STORED = Path("/home/ada/.local/state/faultlens/20251116T120000Z-python-SIGSEGV-1a2b3c4d/report.json")
@@ -22,7 +22,7 @@ LONGEST, USUAL = 30, 21
 
 def told(path: Path) -> Report:
     """As `faultlens run` tells it: where the program survived, the child that died."""
-    crash = reportfile.read(path).crash
+    crash = report_file.read(path).crash
     survived = crash.outcome.kind == "ok" and crash.children
     return make_report(crash.children[0] if survived else crash)
 

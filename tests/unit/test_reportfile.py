@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 import recorded
-from faultlens import reportfile
-from faultlens.crash import Crash, Outcome, Program
 from faultlens.errors import FaultlensError
+from faultlens.records import report_file
+from faultlens.records.crash import Crash, Outcome, Program
 from faultlens.report import html, markdown, sarif
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,7 +23,7 @@ MUTATIONS = 3000
 @pytest.mark.parametrize("name", recorded.NAMES)
 def test_round_trip(name: str) -> None:
     report = recorded.report(name)
-    assert reportfile.from_json(reportfile.to_json(report)) == report
+    assert report_file.from_json(report_file.to_json(report)) == report
 
 
 def test_published_schema_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_published_schema_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", recorded.NAMES)
 def test_reports_match_the_published_schema(name: str) -> None:
     schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
-    document = json.loads(reportfile.to_json(recorded.report(name)))
+    document = json.loads(report_file.to_json(recorded.report(name)))
     jsonschema.validate(document, schema)
     document["crash"]["outcome"]["kind"] = "nonsense"
     with pytest.raises(jsonschema.ValidationError):
@@ -45,9 +45,9 @@ def test_reports_match_the_published_schema(name: str) -> None:
 
 
 def test_fields_of_newer_releases_are_ignored() -> None:
-    document = json.loads(reportfile.to_json(recorded.report("child_crashed")))
+    document = json.loads(report_file.to_json(recorded.report("child_crashed")))
     document["crash"]["newer"] = document["newer"] = {"a": [1]}
-    assert reportfile.from_json(json.dumps(document).encode()) == recorded.report("child_crashed")
+    assert report_file.from_json(json.dumps(document).encode()) == recorded.report("child_crashed")
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_fields_of_newer_releases_are_ignored() -> None:
 )
 def test_what_is_no_report(data: bytes) -> None:
     with pytest.raises(FaultlensError):
-        reportfile.from_json(data)
+        report_file.from_json(data)
 
 
 def test_mutated_reports_are_read_and_shown_or_refused() -> None:
     """Bytes flipped, cut, repeated and swapped for telling ones; what can be read can be shown."""
     chance = random.Random(2)
-    originals = [reportfile.to_json(recorded.report(name)) for name in recorded.NAMES if name != "segv_in_custom_op"]
+    originals = [report_file.to_json(recorded.report(name)) for name in recorded.NAMES if name != "segv_in_custom_op"]
     read = 0
     for number in range(MUTATIONS):
         data = mutate(bytearray(chance.choice(originals)), chance)
         try:
-            report = reportfile.from_json(data)
+            report = report_file.from_json(data)
         except FaultlensError:
             continue
         read += 1
@@ -107,5 +107,5 @@ if __name__ == "__main__":  # longer: python tests/unit/test_reportfile.py 10000
 
 def test_text_that_is_not_utf8_does_not_lose_the_report() -> None:
     crash = Crash(outcome=Outcome(kind="ok"), method="status", program=Program(command=("prog", "caf\udce9")))
-    report = reportfile.from_json(reportfile.to_json(reportfile.Report(outcome=crash.outcome, crash=crash)))
+    report = report_file.from_json(report_file.to_json(report_file.Report(outcome=crash.outcome, crash=crash)))
     assert report.crash.program.command == ("prog", "caf\\udce9")

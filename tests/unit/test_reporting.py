@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recorded
-from faultlens.reporting import make_report
+from faultlens.report.make import make_report
 from hostile import hostile
 
 
@@ -26,7 +26,7 @@ def test_a_rule_that_fails_does_not_cost_the_report(monkeypatch: pytest.MonkeyPa
     def fail(*_: object) -> None:
         raise ZeroDivisionError("in a rule")
 
-    monkeypatch.setattr("faultlens.diagnose.diagnose", fail)
+    monkeypatch.setattr("faultlens.diagnosis.rank.diagnose", fail)
     crash = recorded.report("segv_in_custom_op").crash
     report = make_report(make_report(crash).crash)
     assert report.diagnoses == ()

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 import hostile
 import recorded
-from faultlens import reportfile
 from faultlens.cli import main
-from faultlens.diagnosis import Reproducer
+from faultlens.diagnosis.signature import Signature
 from faultlens.errors import FaultlensError
-from faultlens.remedy.folder import readme, write_folder
-from faultlens.remedy.signature import Signature
-from faultlens.remedy.task import Found
-from faultlens.remedy.trial import write_files
+from faultlens.records import report_file
+from faultlens.records.diagnosis import Reproducer
+from faultlens.repro.folder import readme, write_folder
+from faultlens.repro.task import Found
+from faultlens.sandbox.trial.trial import write_files
 from faultlens.store import folder
 
 DEATH = Signature(signal="SIGABRT", function="tensorflow::Tensor::Slice", check="tensor.cc:1120")
@@ -76,11 +76,11 @@ def test_a_kept_report_is_updated_in_its_place(capsys: pytest.CaptureFixture[str
     path = folder.save(report)
     found = Reproducer(kind="op", script="import tensorflow as tf\n", runs=3, same=3)
     folder.update(path, replace(report, reproducer=found))
-    assert reportfile.read(path) == replace(report, reproducer=found)
+    assert report_file.read(path) == replace(report, reproducer=found)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.id for entry in folder.listing()] == [folder.identity(path)]
     assert main(["show", "--json", str(elsewhere / "shown.json")]) == 0
-    assert reportfile.read(elsewhere / "shown.json").reproducer == found
+    assert report_file.read(elsewhere / "shown.json").reproducer == found
     capsys.readouterr()
 
 
@@ -99,8 +99,8 @@ def test_a_hostile_report_runs_nothing(capsys: pytest.CaptureFixture[str], elsew
     kernel = replace(report.crash.kernels[0], attributes={}, at_fault=True)
     kernel = replace(kernel, inputs=tuple(replace(each, shape=each.shape[:9]) for each in kernel.inputs[:9] if each))
     crash = replace(report.crash, kernels=(kernel,), threads=report.crash.threads[:2], progress=None, timeline=())
-    (elsewhere / "report.json").write_bytes(reportfile.to_json(replace(report, crash=crash)))
-    reportfile.read(elsewhere / "report.json")  # strange, but a report
+    (elsewhere / "report.json").write_bytes(report_file.to_json(replace(report, crash=crash)))
+    report_file.read(elsewhere / "report.json")  # strange, but a report
     before = sorted(elsewhere.iterdir())
     assert main(["repro", "report.json", "--python", "/bin/false"]) in (1, 2)
     assert main(["repro", "report.json"]) in (1, 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faultlens.safe_text import last_lines, make_printable, one_line, shorten
+from faultlens.text.safe import last_lines, make_printable, one_line, shorten
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
-from faultlens.causes import catalogue
-from faultlens.crash import Outcome
-from faultlens.diagnosis import Location
+from faultlens.diagnosis.causes import catalogue
+from faultlens.records.crash import Outcome
+from faultlens.records.diagnosis import Location
+from faultlens.records.report_file import Report
 from faultlens.report import sarif
-from faultlens.reportfile import Report
 from hostile import hostile
 
 MESSAGE = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}

@@ -13,17 +13,17 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens.capture import saves
-from faultlens.capture.saves import state_of, with_saves
 from faultlens.cli import main
 from faultlens.cli.telling import worth_telling
-from faultlens.crash import Crash, Limit, Outcome, Output, Program, Progress, ProgressMark, SaveState, Saving
+from faultlens.model_files.generations import folder_of
+from faultlens.model_files.manifest import Manifest, SavedFile, checksum
+from faultlens.records.crash import Crash, Limit, Outcome, Output, Program, Progress, ProgressMark, SaveState, Saving
 from faultlens.report import html, markdown
+from faultlens.report.make import make_report
 from faultlens.report.saves import saves_now, saving_in_words
-from faultlens.reporting import make_report
-from faultlens.saved.generations import folder_of
-from faultlens.saved.manifest import Manifest, SavedFile, checksum
 from faultlens.store import folder
+from faultlens.supervise import saves
+from faultlens.supervise.saves import state_of, with_saves
 
 sys.path.append(str(Path(__file__).parent / "doctor"))
 from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens import reportfile
-from faultlens.crash import (
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
+from faultlens.records.crash import (
     Attribute,
     CppException,
     Crash,
@@ -26,11 +27,10 @@ from faultlens.crash import (
     Tensor,
     Thread,
 )
-from faultlens.diagnose import diagnose
-from faultlens.diagnosis import Reproducer
-from faultlens.finding import Finding
-from faultlens.reporting import make_report, with_reproducer
-from faultlens.scrub import scrubbed
+from faultlens.records.diagnosis import Reproducer
+from faultlens.records.finding import Finding
+from faultlens.report.make import make_report, with_reproducer
+from faultlens.report.scrub import scrubbed
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ"
 VALUE = "correct horse battery"
@@ -97,7 +97,7 @@ def test_the_wish_of_the_user() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_recorded_crashes_stay_as_they_are(path: Path) -> None:
-    crash = reportfile.read(path).crash
+    crash = report_file.read(path).crash
     clean = scrubbed(crash)
     rest = replace(clean, program=crash.program, children=crash.children)
     assert rest == crash

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from faultlens.secret_words import HIDDEN, Scanner, secret_arguments, secret_values
+from faultlens.text.secrets import HIDDEN, Scanner, secret_arguments, secret_values
 
 DRAW = random.Random(17)
 

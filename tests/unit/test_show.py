@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import recorded
-from faultlens import reportfile
 from faultlens.cli import main
-from faultlens.reporting import make_report
+from faultlens.records import report_file
+from faultlens.report.make import make_report
 from faultlens.store import folder
 
 
@@ -81,9 +81,9 @@ def test_json(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Non
     report = make_report(recorded_report.crash)
     folder.save(recorded_report)  # without a verdict: it is made anew
     assert main(["show", "--json", "-"]) == 0
-    assert reportfile.from_json(capsysbinary.readouterr().out) == report
+    assert report_file.from_json(capsysbinary.readouterr().out) == report
     assert main(["show", "--json", str(tmp_path / "out.json")]) == 0
-    assert reportfile.read(tmp_path / "out.json") == report
+    assert report_file.read(tmp_path / "out.json") == report
     assert capsysbinary.readouterr().out.startswith(b"error[FL")
     assert main(["show", "--json", "/dev/null"]) == 0
 
@@ -116,7 +116,7 @@ def test_formats(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_what_cannot_be_done(
     arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = reportfile.to_json(recorded.report("abort_by_check"))
+    good = report_file.to_json(recorded.report("abort_by_check"))
     contents = {"GOOD": good, "DAMAGED": good.replace(b'"SIGABRT"', b"17"), "TEXT": b"hello"}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from faultlens.remedy.arrays import Array
-from faultlens.remedy.op_call import Argument, Call, Setting
-from faultlens.remedy.shrink_op import OutOfTimeError, shrink
+from faultlens.op_model.arrays import Array
+from faultlens.op_model.op_call import Argument, Call, Setting
+from faultlens.op_model.shrink_op import OutOfTimeError, shrink
 
 
 def call(*arrays: Array, settings: tuple[Setting, ...] = ()) -> Call:

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from faultlens.capture.siginfo import SignalInfo, code_name, parse, signal_name
+from faultlens.inspection.siginfo import SignalInfo, code_name, parse, signal_name
 
 
 def siginfo(number: int, code: int, *union: int) -> bytes:

@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from fake_memory import FakeMemory, mapping
-from faultlens.capture import siginfo as names
-from faultlens.capture.signal_frame import recover
+from faultlens.inspection import siginfo as names
+from faultlens.inspection.signal_frame import recover
 from test_siginfo import siginfo
 
 STACK, RESTORER, CODE = 0x7FFC00000000, 0x7F0000001000, 0x401000

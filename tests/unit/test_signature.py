@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from faultlens.crash import Address, CppException, Crash, Fault, Frame, Mapping, Outcome, Output, Thread
-from faultlens.remedy.reproduce import wanted_death
-from faultlens.remedy.signature import Signature, same_death, signature_of, still_the_same
-from faultlens.remedy.task import NotReproducedError
+from faultlens.diagnosis.signature import Signature, same_death, signature_of, still_the_same
+from faultlens.records.crash import Address, CppException, Crash, Fault, Frame, Mapping, Outcome, Output, Thread
+from faultlens.repro.reproduce import wanted_death
+from faultlens.repro.task import NotReproducedError
 
 TENSORFLOW = "/venv/lib/python3.11/site-packages/tensorflow/libtensorflow_cc.so.2"
 PYTHON = "/usr/lib/libpython3.11.so.1.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.sizes import GIB, MIB, from_words, in_words
+from faultlens.text.sizes import GIB, MIB, from_words, in_words
 
 
 @pytest.mark.parametrize(

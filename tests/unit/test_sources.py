@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from faultlens.capture.sources import own_sources, with_sources, without_sources
-from faultlens.crash import Crash, Frame, Outcome, Program, Thread
+from faultlens.records.crash import Crash, Frame, Outcome, Program, Thread
+from faultlens.supervise.sources import own_sources, with_sources, without_sources
 
 
 def crashed(folder: Path, *files: str, command: tuple[str, ...] = ()) -> Crash:

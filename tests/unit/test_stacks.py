@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fake_memory import FakeMemory, mapping
-from faultlens.capture.stacks import arrange, at_fault, is_exiting
-from faultlens.crash import Address, Frame, Thread
+from faultlens.inspection.stacks import arrange, at_fault, is_exiting
+from faultlens.records.crash import Address, Frame, Thread
 
 
 def frame(function: str, kind: str = "native", address: int | None = None) -> Frame:

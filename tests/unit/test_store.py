@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens import durable, reportfile
 from faultlens.errors import FaultlensError
-from faultlens.reportfile import Report
+from faultlens.fs import atomic
+from faultlens.records import report_file
+from faultlens.records.report_file import Report
 from faultlens.store import folder, keeping
 
 
@@ -50,7 +51,7 @@ def test_save_and_read_back(home: Path) -> None:
     path = folder.save(report)
     assert path.parent.parent == home
     assert path.parent.name.startswith("20251116T120000Z-python-SIGSEGV-")
-    assert reportfile.read(path) == report
+    assert report_file.read(path) == report
     assert [stat.S_IMODE(each.stat().st_mode) for each in (home, path.parent, path)] == [0o700, 0o700, 0o600]
     assert sorted(each.name for each in path.parent.iterdir()) == ["report.json", "summary.json"]
     assert folder.save(report) == path  # the same again is one report
@@ -84,7 +85,7 @@ def test_oldest_reports_go_first(monkeypatch: pytest.MonkeyPatch, clock: list[fl
 
 
 def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    one = len(reportfile.to_json(numbered(0)))
+    one = len(report_file.to_json(numbered(0)))
     monkeypatch.setenv("FAULTLENS_KEEP_BYTES", str(2 * one + 2000))
     saved = save_many(4, clock)
     assert [path.is_file() for path in saved] == [False, False, True, True]
@@ -183,14 +184,14 @@ def test_two_reports_with_one_name_are_both_kept(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(folder, "_name", lambda *_: "20251116T120000Z-python-SIGFPE-0123abcd")
     saved = [folder.save(numbered(number)) for number in (1, 2, 1)]
     assert saved[0] == saved[2] != saved[1]
-    assert [reportfile.read(path).crash.pid for path in saved] == [1, 2, 1]
+    assert [report_file.read(path).crash.pid for path in saved] == [1, 2, 1]
     assert folder.find("0123abcd") == saved[0]
 
 
 def test_equal_process_ids_do_not_meet(tmp_path: Path) -> None:
     """Two containers that share a folder: one is in the middle of writing, or died there."""
     (tmp_path / f".report.json.{os.getpid()}").write_text("the other's")
-    durable.replace_file(tmp_path / "report.json", b"mine")
+    atomic.replace_file(tmp_path / "report.json", b"mine")
     assert (tmp_path / f".report.json.{os.getpid()}").read_text() == "the other's"
 
 
@@ -214,7 +215,7 @@ def test_a_folder_of_all_users(monkeypatch: pytest.MonkeyPatch, clock: list[floa
 def test_links_and_pipes_that_others_put_there_are_left_alone(
     monkeypatch: pytest.MonkeyPatch, home: Path, clock: list[float], tmp_path: Path
 ) -> None:
-    (tmp_path / "secret").write_bytes(reportfile.to_json(numbered(7)))
+    (tmp_path / "secret").write_bytes(report_file.to_json(numbered(7)))
     planted = home / "20251116T110000Z-python-SIGSEGV-00000001"
     planted.mkdir(parents=True)
     (planted / "report.json").symlink_to(tmp_path / "secret")
@@ -272,7 +273,7 @@ def test_a_save_killed_at_any_step_is_never_seen_half_done(home: Path) -> None:
             os._exit(0)
         os.waitpid(child, 0)
         for entry in folder.listing():
-            assert reportfile.read(home / entry.name / "report.json").crash.pid in range(step + 1)
+            assert report_file.read(home / entry.name / "report.json").crash.pid in range(step + 1)
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
@@ -345,8 +346,8 @@ def test_find(clock: list[float]) -> None:
 def test_replace_file_keeps_links_and_leaves_no_trace(tmp_path: Path) -> None:
     target = tmp_path / "report.json"
     (tmp_path / "link").symlink_to(target)
-    durable.replace_file(tmp_path / "link", b"one")
-    durable.replace_file(tmp_path / "link", b"two")
+    atomic.replace_file(tmp_path / "link", b"one")
+    atomic.replace_file(tmp_path / "link", b"two")
     assert target.read_bytes() == b"two"
     assert (tmp_path / "link").is_symlink()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "report.json"]

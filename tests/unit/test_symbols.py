@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.capture import symbols
-from faultlens.capture.maps import locate, parse_maps
-from faultlens.capture.symbols import demangle, is_stripped, lookup, native_frames, value_of
+from faultlens.inspection import symbols
+from faultlens.inspection.maps import locate, parse_maps
+from faultlens.inspection.symbols import demangle, is_stripped, lookup, native_frames, value_of
 
 LIBC = ctypes.CDLL("libc.so.6")
 MAPPINGS = parse_maps(Path("/proc/self/maps").read_text())

@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from fake_memory import FakeMemory, mapping
-from faultlens.capture.tensorflow.cpp import Objects
-from faultlens.capture.tensorflow.pages import Pages
-from faultlens.capture.tensorflow.tensors import (
+from faultlens.inspection.tensorflow.cpp import Objects
+from faultlens.inspection.tensorflow.pages import Pages
+from faultlens.inspection.tensorflow.tensors import (
     MAX_CONTENTS,
     TYPES,
     read_strings,
@@ -17,7 +17,7 @@ from faultlens.capture.tensorflow.tensors import (
     type_name,
     with_contents,
 )
-from faultlens.crash import Address, Kernel, Tensor
+from faultlens.records.crash import Address, Kernel, Tensor
 from kernel_images import layouts_of
 
 HEAP, DATA, DEVICE = 0x10000, 0x40000, 0x90000

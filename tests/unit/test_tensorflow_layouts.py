@@ -11,7 +11,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from faultlens.capture.tensorflow.layout import Layout, table
+from faultlens.inspection.tensorflow.layout import Layout, table
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faultlens.clues.kernels import tensor_in_words
-from faultlens.crash import Tensor
+from faultlens.diagnosis.evidence.kernels import tensor_in_words
+from faultlens.records.crash import Tensor
 from faultlens.report.tensors import holds_one_number, kept_size, values_in_words
 
 NOT_A_NUMBER = float("nan")

@@ -13,10 +13,10 @@ from rich.console import Console
 import in_flight
 import recorded
 from faultlens.cli import output
-from faultlens.crash import Frame, Outcome, Thread
-from faultlens.diagnosis import Diagnosis, Evidence, RuledOut
+from faultlens.records.crash import Frame, Outcome, Thread
+from faultlens.records.diagnosis import Diagnosis, Evidence, RuledOut
+from faultlens.records.report_file import Report
 from faultlens.report import terminal
-from faultlens.reportfile import Report
 from hostile import hostile
 
 STORED = Path("/reports/20251116T120000Z-python-SIGSEGV-1a2b3c4d/report.json")

@@ -9,17 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 import recorded
-from faultlens.crash import Crash, Fault, Frame, Library, Outcome, Program, Thread
-from faultlens.remedy.reproduce import crash_to_reproduce
-from faultlens.remedy.script import (
-    NoScriptError,
-    UserScript,
-    files_in_use,
-    slow_modules,
-    user_script,
-    with_lines_before,
-)
-from faultlens.reportfile import Report
+from faultlens.records.crash import Crash, Fault, Frame, Library, Outcome, Program, Thread
+from faultlens.records.report_file import Report
+from faultlens.repro.reproduce import crash_to_reproduce
+from faultlens.repro.script import NoScriptError, UserScript, files_in_use, slow_modules, user_script, with_lines_before
 
 
 def crash(folder: Path, *command: str, sources: dict[str, str] | None = None, **facts: object) -> Crash:

@@ -20,13 +20,13 @@ import msgspec
 import pytest
 
 from faultlens.cli import main, output
+from faultlens.model_files.generations import folder_of
+from faultlens.model_files.manifest import Manifest, SavedFile, checksum, place_of
+from faultlens.model_files.writer import Writer
+from faultlens.records.verification import Verification, VerifiedGeneration, VerifiedSave
 from faultlens.report.verified import render
-from faultlens.saved.generations import folder_of
-from faultlens.saved.manifest import Manifest, SavedFile, checksum, place_of
-from faultlens.saved.writer import Writer
-from faultlens.verification import values
-from faultlens.verification.confined import Answer, Told
-from faultlens.verified import Verification, VerifiedGeneration, VerifiedSave
+from faultlens.verify import values
+from faultlens.verify.confined import Answer, Told
 
 sys.path.append(str(Path(__file__).parent / "doctor"))
 from saved_files import hdf5, keras_archive, tflite, write_checkpoint, write_saved_model
@@ -256,7 +256,7 @@ def test_without_permission(tmp_path: Path) -> None:
         if pid == 0:
             found = 99
             try:
-                import faultlens.verification.verify  # noqa: F401 (what lies in root's folders is imported before)
+                import faultlens.verify.verify  # noqa: F401 (what lies in root's folders is imported before)
 
                 os.chdir(tmp_path)
                 os.setgroups([])

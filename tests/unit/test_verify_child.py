@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.sandbox import confinement
-from faultlens.verification.confined import Answer, Limits, ask
+from faultlens.sandbox.guest import confinement
+from faultlens.verify.confined import Answer, Limits, ask
 
 LIMITS = Limits(seconds=8, memory=1 << 30)
 

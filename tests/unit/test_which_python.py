@@ -14,13 +14,13 @@ import pytest
 
 import faultlens
 from faultlens.cli.run import with_default
-from faultlens.environment.command import resolve_command
 from faultlens.errors import FaultlensError
+from faultlens.target_env.command import resolve_command
 
 SOURCES = Path(faultlens.__file__).parent.parent
 QUESTION = """
 import os, sys
-from faultlens.environment.which_python import which_python
+from faultlens.target_env.which_python import which_python
 print(tuple(which_python(sys.argv[1] or None, os.environ)))
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.crash import (
+from faultlens.records.crash import (
     Address,
     CgroupState,
     Fault,
@@ -20,8 +20,8 @@ from faultlens.crash import (
     Sample,
     Thread,
 )
-from faultlens.report.quantities import count, duration, moment, size
 from faultlens.report.words import fault_in_words, memory_in_words
+from faultlens.text.quantities import count, duration, moment, size
 from recorded import ended
 
 GiB = 1 << 30

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from faultlens.remedy.wrapping import WIDTH, wrapped
+from faultlens.op_model.wrapping import WIDTH, wrapped
 
 LONG = (
     "tf.raw_ops.FusedPadConv2D("

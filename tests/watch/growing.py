@@ -18,15 +18,15 @@ from typing import Any, Literal
 import memory_limit
 from memory_limit import join, memory_group
 
-from faultlens.capture.agent.area import SharedArea
-from faultlens.capture.brink import StopAt
-from faultlens.capture.launch import agent_environment
-from faultlens.capture.progress import Loop, read_loop
-from faultlens.capture.timeline import Timeline
-from faultlens.capture.watch import Watch
-from faultlens.crash import StopRequest
-from faultlens.environment.cgroup import cgroup_of
-from faultlens.sizes import MIB
+from faultlens.agent.area import SharedArea
+from faultlens.agent.launch import agent_environment
+from faultlens.inspection.progress import Loop, read_loop
+from faultlens.records.crash import StopRequest
+from faultlens.supervise.memory_watch import Watch
+from faultlens.supervise.oom_stop import StopAt
+from faultlens.supervise.timeline import Timeline
+from faultlens.system.cgroup import cgroup_of
+from faultlens.text.sizes import MIB
 
 BATCHES = 20  # of an epoch
 PATIENCE_S = 60.0

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import pytest
 from memory_limit import can_be_limited, join, memory_group
 
-from faultlens import reportfile
-from faultlens.capture.agent.area import SharedArea
-from faultlens.capture.holders import Inside, read_answer
-from faultlens.capture.launch import agent_environment
-from faultlens.crash import Growth, GrowthKind
-from faultlens.diagnosis import Diagnosis
-from faultlens.sizes import MIB
+from faultlens.agent.area import SharedArea
+from faultlens.agent.launch import agent_environment
+from faultlens.records import report_file
+from faultlens.records.crash import Growth, GrowthKind
+from faultlens.records.diagnosis import Diagnosis
+from faultlens.supervise.retainers import Inside, read_answer
+from faultlens.text.sizes import MIB
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -75,7 +75,7 @@ def _start(program: Path, kind: str, folder: Path, *more: str, group: Path | Non
 
 def _ended(process: subprocess.Popen[bytes], folder: Path) -> Run:
     status = process.wait(PATIENCE_S)
-    found = reportfile.from_json((folder / "report.json").read_bytes())
+    found = report_file.from_json((folder / "report.json").read_bytes())
     growth = {growth.what: growth for growth in found.crash.growth}
     return Run(status, (folder / "stderr").read_text(), growth, found.diagnoses)
 

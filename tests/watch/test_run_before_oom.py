@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from memory_limit import can_be_limited, join, memory_group
 
-from faultlens import reportfile
 from faultlens.cli import main
 from faultlens.cli.run import with_default
-from faultlens.reportfile import Report
-from faultlens.saved.generations import newest_whole
-from faultlens.sizes import GIB, MIB
+from faultlens.model_files.generations import newest_whole
+from faultlens.records import report_file
+from faultlens.records.report_file import Report
+from faultlens.text.sizes import GIB, MIB
 
 GROWS = "kept = []\nwhile True:\n    kept.append(bytearray(b'x') * (4 << 20)); time.sleep(0.01)\n"
 HANDLES = "import sys, time, signal\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
@@ -61,7 +61,7 @@ def run(folder: Path, command: Sequence[str | Path], limit: int, *options: str) 
             timeout=120,
             preexec_fn=functools.partial(join, group),
         )
-    return Ran(done.returncode, done.stderr, reportfile.read(target))
+    return Ran(done.returncode, done.stderr, report_file.read(target))
 
 
 @limited

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from growing import BATCHES, Ended, Plan, Trainings
 
-from faultlens.capture.brink import StopAt
-from faultlens.saved.generations import newest_whole
-from faultlens.sizes import GIB
+from faultlens.model_files.generations import newest_whole
+from faultlens.supervise.oom_stop import StopAt
+from faultlens.text.sizes import GIB
 
 STOP = StopAt(share=0.95)
 LARGE = 1 << 19  # weights: 2 MiB, and with those of the optimizer 6

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from faultlens import __version__
 from faultlens.cli import causes, doctor, explain, forecast, op, repro, run, scan, show, verify
+from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import make_printable, one_line
-from faultlens.shortage import shortage
+from faultlens.text.safe import make_printable, one_line
 
 CANNOT = 2
 

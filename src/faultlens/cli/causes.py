@@ -12,7 +12,7 @@ from faultlens.cli import output
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
-    from faultlens.causes.base import Cause
+    from faultlens.diagnosis.causes.base import Cause
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -30,7 +30,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def causes(arguments: argparse.Namespace) -> int:
-    from faultlens.causes import catalogue
+    from faultlens.diagnosis.causes import catalogue
 
     chosen = [_find(arguments.cause)] if arguments.cause is not None else [_page(cause) for cause in catalogue()]
     if arguments.json:
@@ -74,8 +74,8 @@ def _of_other_verbs() -> Iterator[Page]:
 
 
 def _find(name: str) -> Page:
-    from faultlens.causes import catalogue, find
-    from faultlens.safe_text import one_line
+    from faultlens.diagnosis.causes import catalogue, find
+    from faultlens.text.safe import one_line
 
     if cause := find(name):
         return _page(cause)
@@ -93,7 +93,7 @@ def _find(name: str) -> Page:
 def _list() -> None:
     from rich.text import Text
 
-    from faultlens.causes import by_family, family_title
+    from faultlens.diagnosis.causes import by_family, family_title
     from faultlens.report.page import GAP, LABEL, QUIET, print_line, words, wrap
 
     console = output.console(sys.stdout)

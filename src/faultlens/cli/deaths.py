@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 if TYPE_CHECKING:
-    from faultlens.crash import Crash
-    from faultlens.reportfile import Report
+    from faultlens.records.crash import Crash
+    from faultlens.records.report_file import Report
 
 NICENESS = 10
 TOLD = b"\0"  # between the path of a report and the word that it was told
@@ -114,12 +114,12 @@ def _write(crash: Crash, arguments: argparse.Namespace, answer: int, program_end
 
 
 def _kept_report(crash: Crash, arguments: argparse.Namespace) -> tuple[Report, Path | None]:
-    from faultlens.capture.dotenv import secrets_beside
     from faultlens.cli import output
-    from faultlens.reporting import make_report
+    from faultlens.report.make import make_report
+    from faultlens.supervise.dotenv import secrets_beside
 
     if arguments.no_sources:
-        from faultlens.capture.sources import without_sources
+        from faultlens.supervise.sources import without_sources
 
         crash = without_sources(crash)
     report = make_report(crash, secrets=secrets_beside(crash.program.directory))

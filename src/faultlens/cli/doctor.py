@@ -13,8 +13,8 @@ from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.doctor.check import Check
-    from faultlens.doctor.patient import Wishes
-    from faultlens.finding import Checkup, Finding
+    from faultlens.records.finding import Checkup, Finding
+    from faultlens.target_env.target import Wishes
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -65,7 +65,7 @@ def register(verbs: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     variables = _without_preload()
     from faultlens.doctor.examine import examine, named
-    from faultlens.doctor.patient import meet
+    from faultlens.target_env.target import meet
 
     checks = named(arguments.checks)
     if arguments.list:
@@ -94,7 +94,7 @@ def _without_preload() -> dict[str, str]:
 
 
 def _wishes(arguments: argparse.Namespace) -> Wishes:
-    from faultlens.doctor.patient import Wishes
+    from faultlens.target_env.target import Wishes
 
     return Wishes(
         python=output.python_for(arguments),
@@ -168,8 +168,8 @@ def _repair(
 ) -> Checkup:
     """Offers each repair once; after one was made the patient is looked at anew, since it may have cured others."""
     from faultlens.doctor.examine import examine
-    from faultlens.doctor.patient import meet
     from faultlens.doctor.repair import apply, in_shell, repairable
+    from faultlens.target_env.target import meet
 
     if not repairable(checkup):
         _say("There is nothing here that faultlens can repair by itself.")
@@ -210,7 +210,7 @@ def _agreed(finding: Finding, arguments: argparse.Namespace) -> bool:
 
 def _say(*lines: str) -> None:
     """To stderr: standard output may be JSON."""
-    from faultlens.safe_text import one_line
+    from faultlens.text.safe import one_line
 
     for line in lines:
         print(one_line(line, 4096), file=sys.stderr, flush=True)

@@ -11,8 +11,8 @@ from faultlens.cli import output
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
-    from faultlens.capture.source_folders import SourceFolders
-    from faultlens.crash import Crash
+    from faultlens.records.crash import Crash
+    from faultlens.supervise.source_folders import SourceFolders
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -44,9 +44,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    from faultlens.capture.live import with_remembered
-    from faultlens.capture.sources import with_sources, without_sources
-    from faultlens.reporting import make_report
+    from faultlens.report.make import make_report
+    from faultlens.supervise.live import with_remembered
+    from faultlens.supervise.sources import with_sources, without_sources
 
     folders = _source_folders(arguments)
     crash = _read(arguments)
@@ -60,8 +60,8 @@ def explain(arguments: argparse.Namespace) -> int:
 
 
 def _source_folders(arguments: argparse.Namespace) -> SourceFolders:
-    from faultlens.capture.coredumpctl import is_coredumpctl
-    from faultlens.capture.source_folders import SourceFolders
+    from faultlens.inspection.corefile.coredumpctl import is_coredumpctl
+    from faultlens.supervise.source_folders import SourceFolders
 
     for folder in arguments.source_root:
         if not folder.is_dir():
@@ -72,8 +72,8 @@ def _source_folders(arguments: argparse.Namespace) -> SourceFolders:
 
 
 def _read(arguments: argparse.Namespace) -> Crash:
-    from faultlens.capture.coredumpctl import fetched_core, is_coredumpctl
-    from faultlens.capture.corefile import read_core
+    from faultlens.inspection.corefile.coredumpctl import fetched_core, is_coredumpctl
+    from faultlens.inspection.corefile.read import read_core
 
     def read(path: Path) -> Crash:
         redact, contents = not arguments.unredacted, not arguments.no_contents

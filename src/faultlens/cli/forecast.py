@@ -54,7 +54,6 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.doctor.interpreter import find_interpreter
     from faultlens.forecasting.account import Wishes
     from faultlens.forecasting.bound import bound_of
     from faultlens.forecasting.crashed import CrashedError
@@ -62,6 +61,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.forecasting.forecast import forecast
     from faultlens.forecasting.subject import function_of, subject_of
     from faultlens.report.forecast import render
+    from faultlens.target_env.interpreter import find_interpreter
 
     subject = subject_of(arguments.function)
     wishes = Wishes(
@@ -86,7 +86,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _size(text: str) -> int:
-    from faultlens.sizes import from_words
+    from faultlens.text.sizes import from_words
 
     value = from_words(text)
     if not value:

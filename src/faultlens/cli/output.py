@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import make_printable, one_line
+from faultlens.text.safe import make_printable, one_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from rich.console import Console
 
-    from faultlens.crash import Record, Saving
-    from faultlens.environment.which_python import Choice
-    from faultlens.reportfile import Report
+    from faultlens.records.crash import Record, Saving
+    from faultlens.records.report_file import Report
+    from faultlens.target_env.which_python import Choice
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def python_for(arguments: Namespace) -> str:
     """The Python that a verb works with."""
-    from faultlens.environment.which_python import which_python
+    from faultlens.target_env.which_python import which_python
 
     choice = which_python(arguments.python, os.environ)
     say_python(choice, arguments)
@@ -160,16 +160,16 @@ def save(report: Report) -> Path | None:
 
 def write_json(report: Report, target: str, quiet: bool = False) -> None:
     """Write the report to a file, in one step, or to standard output."""
-    from faultlens import reportfile
+    from faultlens.records import report_file
 
-    write_bytes(reportfile.to_json(report) + b"\n", target, SECRET, quiet)
+    write_bytes(report_file.to_json(report) + b"\n", target, SECRET, quiet)
 
 
 def write_record(record: Record, target: str, mode: int = 0o666) -> None:
     """What a command found, as JSON."""
     import msgspec
 
-    from faultlens.reportfile import printable
+    from faultlens.records.report_file import printable
 
     data = msgspec.json.encode(printable(msgspec.to_builtins(record)))
     write_bytes(msgspec.json.format(data, indent=1) + b"\n", target, mode)
@@ -185,7 +185,7 @@ def present(record: Record, arguments: Namespace, render: Callable[..., None]) -
 
 def write_bytes(data: bytes, target: str, mode: int = 0o666, quiet: bool = False) -> None:
     """`mode` is that of a new file, less the umask; one that is there keeps its own. A file is told of on stderr."""
-    from faultlens.durable import replace_file
+    from faultlens.fs.atomic import replace_file
 
     path = Path(target)
     try:

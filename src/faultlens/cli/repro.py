@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 if TYPE_CHECKING:
-    from faultlens.remedy.task import Found, MayRun
-    from faultlens.reportfile import Report
+    from faultlens.records.report_file import Report
+    from faultlens.repro.task import Found, MayRun
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -50,15 +50,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens import reportfile
-    from faultlens.remedy.folder import write_folder
-    from faultlens.remedy.reproduce import crash_to_reproduce, wanted_death
-    from faultlens.remedy.task import NotReproducedError
+    from faultlens.records import report_file
+    from faultlens.repro.folder import write_folder
+    from faultlens.repro.reproduce import crash_to_reproduce, wanted_death
+    from faultlens.repro.task import NotReproducedError
     from faultlens.store import folder
     from faultlens.store.trust import admit
 
     path = folder.find(arguments.report)
-    report = reportfile.read(path)
+    report = report_file.read(path)
     screen = output.Status()
     try:
         wanted_death(crash_to_reproduce(report))  # what cannot be reproduced needs nobody's trust
@@ -75,10 +75,10 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace, screen: output.Status) -> Found:
-    from faultlens.remedy.foreign import reproduce_confined
-    from faultlens.remedy.reproduce import crash_to_reproduce, reproduce
-    from faultlens.remedy.task import Wishes
-    from faultlens.sandbox import confinement
+    from faultlens.repro.foreign import reproduce_confined
+    from faultlens.repro.reproduce import crash_to_reproduce, reproduce
+    from faultlens.repro.task import Wishes
+    from faultlens.sandbox.guest import confinement
     from faultlens.store.keeping import in_use
 
     crash = crash_to_reproduce(report)
@@ -94,8 +94,8 @@ def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace,
 
 def _hand_over(report: Report, found: Found, kept: Path | None, written: Path, arguments: argparse.Namespace) -> None:
     """`kept`: the report that gets its reproducer."""
+    from faultlens.report.make import with_reproducer
     from faultlens.report.reproducer import reproducer_in_words, script_lines
-    from faultlens.reporting import with_reproducer
     from faultlens.store import folder
 
     record = found.record()

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from faultlens.cli import output
 from faultlens.cli.deaths import Deaths, say
+from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
-from faultlens.shortage import shortage
 
 if TYPE_CHECKING:
-    from faultlens.capture.fence.hunting import Wish
-    from faultlens.capture.supervisor import Ending, Options
+    from faultlens.guard_alloc.hunting import Wish
+    from faultlens.supervise.supervisor import Ending, Options
 
 PR_SET_DUMPABLE = 4
 STOP_BEFORE_OOM = "--stop-before-oom"
@@ -129,7 +129,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _supervised(words: list[str], arguments: argparse.Namespace, deaths: Deaths) -> Ending:
-    from faultlens.capture.supervisor import supervise
+    from faultlens.supervise.supervisor import supervise
 
     command = _command(words, arguments)
     options = _options(arguments, command)
@@ -137,7 +137,7 @@ def _supervised(words: list[str], arguments: argparse.Namespace, deaths: Deaths)
 
 
 def _command(words: list[str], arguments: argparse.Namespace) -> list[str]:
-    from faultlens.environment.command import resolve_command
+    from faultlens.target_env.command import resolve_command
 
     command = resolve_command(words, arguments.python)
     if command.python is not None:
@@ -169,9 +169,9 @@ def _become(command: list[str], mask: Iterable[signal.Signals | int]) -> NoRetur
 
 
 def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
-    from faultlens.capture import launch
-    from faultlens.capture.brink import read_stop_at
-    from faultlens.capture.supervisor import Options
+    from faultlens.agent import launch
+    from faultlens.supervise.oom_stop import read_stop_at
+    from faultlens.supervise.supervisor import Options
 
     capture = {"ptrace": "tracer", "none": "status"}.get(arguments.capture, "agent")
     if capture == "agent" and (problem := launch.agent_problem(command[0])):
@@ -195,7 +195,7 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
 def _wish(arguments: argparse.Namespace) -> Wish | None:
     if arguments.hunt is None:
         return None
-    from faultlens.capture.fence import hunting
+    from faultlens.guard_alloc import hunting
 
     wish, problem = hunting.read_wish(arguments.hunt), hunting.problem()
     if problem and not arguments.quiet:

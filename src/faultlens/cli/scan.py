@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_text
+from faultlens.text.file_names import to_text
 
 if TYPE_CHECKING:
     from faultlens.data.decode import Decoding
     from faultlens.data.quarantine.quarantine import Quarantined
     from faultlens.data.scanning import Engine, Progress
-    from faultlens.scanned import Scan
+    from faultlens.records.scan import Scan
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -208,7 +208,7 @@ def _decoding(arguments: argparse.Namespace) -> Decoding | None:
     if arguments.using and not all(part for part in arguments.using.partition(":")):
         raise FaultlensError(f"{arguments.using} names no function.", "Write MODULE:FUNCTION, as in train:parse.")
     from faultlens.data.decode import Decoding
-    from faultlens.doctor.interpreter import find_interpreter
+    from faultlens.target_env.interpreter import find_interpreter
 
     python = find_interpreter(output.python_for(arguments), dict(os.environ)).executable
     return Decoding(

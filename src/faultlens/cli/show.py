@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from faultlens.cli import output
 
 if TYPE_CHECKING:
-    from faultlens.crash import Saving
-    from faultlens.reportfile import Report
+    from faultlens.records.crash import Saving
+    from faultlens.records.report_file import Report
     from faultlens.store.folder import Entry
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
@@ -34,13 +34,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def show(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(arguments.json)
-    from faultlens import reportfile
-    from faultlens.reporting import renewed
+    from faultlens.records import report_file
+    from faultlens.report.make import renewed
     from faultlens.store import folder
     from faultlens.store.trust import doubt_about, doubt_about_place
 
     path = folder.find(arguments.report)
-    report = renewed(reportfile.read(path))
+    report = renewed(report_file.read(path))
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
         today = _saves_today(report) if doubt_about(path, report) is None else None
@@ -58,7 +58,7 @@ def _saves_today(report: Report) -> Saving | None:
     saving = subject(report).saving
     if saving is None:
         return None
-    from faultlens.capture.saves import state_of
+    from faultlens.supervise.saves import state_of
 
     found = state_of(Path(saving.path), [Path(save.path) for save in saving.saves])
     return found if not isinstance(found, str) else None
@@ -82,9 +82,9 @@ def _list(json_target: str | None) -> int:
 def _print(entries: list[Entry]) -> None:
     from rich.text import Text
 
-    from faultlens.home import home
+    from faultlens.fs.state_dir import home
     from faultlens.report.page import QUIET, print_line, words, wrap
-    from faultlens.report.quantities import moment
+    from faultlens.text.quantities import moment
 
     console = output.console(sys.stdout)
     if not entries:
@@ -100,10 +100,10 @@ def _print(entries: list[Entry]) -> None:
 def _print_keeping(number: int) -> None:
     """Reports do not stay for ever: whoever looks for one that is gone must learn why."""
     from faultlens.errors import FaultlensError
-    from faultlens.home import home
+    from faultlens.fs.state_dir import home
     from faultlens.report.page import QUIET, print_line, words, wrap
-    from faultlens.report.quantities import count, moment
     from faultlens.store import keeping
+    from faultlens.text.quantities import count, moment
 
     removed = keeping.removed(home())
     said = f"{count(number, 'report')} in {home()}."

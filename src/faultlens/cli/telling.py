@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from faultlens.cli import output
 from faultlens.cli.deaths import in_one_line, say
-from faultlens.clues.children import has_survived
+from faultlens.diagnosis.evidence.children import has_survived
 
 if TYPE_CHECKING:
     from faultlens.cli.deaths import Deaths
-    from faultlens.crash import Crash
-    from faultlens.reportfile import Report
+    from faultlens.records.crash import Crash
+    from faultlens.records.report_file import Report
 
 # Ends that people and schedulers bring about on purpose: one line is enough.
 ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
@@ -28,7 +28,7 @@ MAX_CHILDREN_SHOWN = 3
 def tell(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
     """`deaths`: of processes below the program, with the reports that were kept of them already."""
     if arguments.no_sources:
-        from faultlens.capture.sources import without_sources
+        from faultlens.supervise.sources import without_sources
 
         crash = without_sources(crash)
     report = examined(crash)
@@ -65,8 +65,8 @@ def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> 
 
 def examined(crash: Crash) -> Report:
     """The doctor is asked only where there is something to tell."""
-    from faultlens.capture.dotenv import secrets_beside
-    from faultlens.reporting import make_report, with_findings
+    from faultlens.report.make import make_report, with_findings
+    from faultlens.supervise.dotenv import secrets_beside
 
     report = make_report(crash, secrets=secrets_beside(crash.program.directory))
     return with_findings(report) if worth_telling(report) else report

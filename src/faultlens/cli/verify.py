@@ -50,7 +50,7 @@ def register(verbs: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.report.verified import render
-    from faultlens.verification.verify import Wishes, verify
+    from faultlens.verify.verify import Wishes, verify
 
     wishes = Wishes(_python(arguments), arguments.load, arguments.time_limit)
     with output.Status() as status:
@@ -64,7 +64,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _python(arguments: argparse.Namespace) -> str:
     """Without one that runs, all is looked at that can be without."""
-    from faultlens.doctor.interpreter import find_interpreter
+    from faultlens.target_env.interpreter import find_interpreter
 
     try:
         return find_interpreter(output.python_for(arguments), dict(os.environ)).executable

@@ -11,8 +11,8 @@ import msgspec
 
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name, to_text
-from faultlens.scanned import Flaw, Identity, Scan, Scanned, Severity
+from faultlens.records.scan import Flaw, Identity, Scan, Scanned, Severity
+from faultlens.text.file_names import to_name, to_text
 
 Given: TypeAlias = Scan | Iterable[Flaw] | str | os.PathLike[str]
 TFRECORD = "TFRecord"  # compressed: followed by GZIP or ZLIB in brackets
@@ -20,7 +20,7 @@ _RANKS: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
 
 
 class Findings:
-    """Flaws of a severity or worse. Files are known by their absolute path, which is a text: see `file_names.py`."""
+    """Flaws of a severity or worse. Files are known by their absolute path, which is a text: see `text/file_names.py`."""
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
         scan = given if isinstance(given, Scan) else _scan(given)

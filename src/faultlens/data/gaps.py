@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from faultlens.scanned import Flaw, Kind
+from faultlens.records.scan import Flaw, Kind
 
 END = 1 << 62  # of any file
 ALL = -1  # records that there are

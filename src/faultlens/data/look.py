@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from faultlens.file_names import to_text
-from faultlens.safe_text import one_line, shorten
-from faultlens.scanned import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait, Unchecked
+from faultlens.records.scan import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait, Unchecked
+from faultlens.text.file_names import to_text
+from faultlens.text.safe import one_line, shorten
 
 MAX_FLAWS = 1000  # of one piece
 MAX_VALUES = 16  # of one trait

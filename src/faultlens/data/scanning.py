@@ -19,9 +19,9 @@ from faultlens.data.judging.schema import Schema
 from faultlens.data.judging.writers import writers, written
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_text
-from faultlens.sandbox import confinement
-from faultlens.scanned import Checked, Flaw, Piece, Scan, Scanned
+from faultlens.records.scan import Checked, Flaw, Piece, Scan, Scanned
+from faultlens.sandbox.guest import confinement
+from faultlens.text.file_names import to_text
 
 ADVICE = "faultlens scan --help names the formats."
 

@@ -1,6 +1,6 @@
 """Where the bytes of a file come from: the local disk, or anything that fsspec reaches.
 
-Nothing is mapped: a file that shrinks meanwhile would kill its reader. Paths are texts (`file_names.py`) everywhere in
+Nothing is mapped: a file that shrinks meanwhile would kill its reader. Paths are texts (`text/file_names.py`) everywhere in
 a scan, because they are sent, kept and written as JSON; here they become names again."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, Protocol
 
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name
-from faultlens.scanned import Identity
+from faultlens.records.scan import Identity
+from faultlens.text.file_names import to_name
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+(://|::)")
 

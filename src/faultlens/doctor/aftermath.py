@@ -10,15 +10,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from faultlens.crash import Crash
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
-from faultlens.doctor.interpreter import find_interpreter
-from faultlens.doctor.patient import Patient, Wishes
 from faultlens.errors import FaultlensError
-from faultlens.finding import Finding
-from faultlens.loader_variables import without_ours
-from faultlens.redaction import HIDDEN
+from faultlens.records.crash import Crash
+from faultlens.records.finding import Finding
+from faultlens.system.loader_variables import without_ours
+from faultlens.target_env.interpreter import find_interpreter
+from faultlens.target_env.target import Patient, Wishes
+from faultlens.text.redaction import HIDDEN
 
 QUICKLY = 2.0  # seconds: somebody waits for the report
 _INTERPRETER = re.compile(r"python[\d.]*$")

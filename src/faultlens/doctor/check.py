@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
-from faultlens.diagnosis import Evidence, Fix
-from faultlens.doctor.patient import Patient
-from faultlens.finding import Examination, Finding, Repair
+from faultlens.records.diagnosis import Evidence, Fix
+from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.target_env.target import Patient
 
 
 class Check(ABC):

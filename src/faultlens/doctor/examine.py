@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from faultlens.doctor.check import Check
 from faultlens.doctor.checks import catalogue
-from faultlens.doctor.patient import Patient
 from faultlens.errors import FaultlensError
-from faultlens.finding import Checkup, Examination
-from faultlens.safe_text import one_line
+from faultlens.records.finding import Checkup, Examination
+from faultlens.target_env.target import Patient
+from faultlens.text.safe import one_line
 
 
 def examine(patient: Patient, checks: Iterable[Check] | None = None) -> Checkup:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens.capture.siginfo import signal_name
-from faultlens.crash import Record
-from faultlens.safe_text import last_lines
-from faultlens.sandbox import confinement, guard
+from faultlens.inspection.siginfo import signal_name
+from faultlens.records.crash import Record
+from faultlens.sandbox.guest import confinement, guard
+from faultlens.text.safe import last_lines
 
 CHILD = Path(__file__).with_name("import_child.py")
 SECONDS = 180.0

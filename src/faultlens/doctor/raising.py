@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from faultlens.crash import Limit
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import fix
-from faultlens.environment.cgroup import Room
+from faultlens.records.crash import Limit
+from faultlens.records.diagnosis import Fix
+from faultlens.system.cgroup import Room
 
 
 def raise_rlimit(limit: Limit, letter: str, option: str, enough: int | None, unit: int = 1) -> Fix:

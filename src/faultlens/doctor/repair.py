@@ -6,7 +6,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from faultlens.finding import Checkup, Finding, Repair
+from faultlens.records.finding import Checkup, Finding, Repair
 
 Command = Sequence[str]
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import fix
-from faultlens.doctor.patient import ASIDE, Patient
-from faultlens.doctor.requirements import admits
-from faultlens.environment.distributions import Distribution, installed
-from faultlens.finding import Repair
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Repair
+from faultlens.target_env.distributions import Distribution, installed
+from faultlens.target_env.requirements import admits
+from faultlens.target_env.target import ASIDE, Patient
 
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 Command = tuple[str, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from faultlens.forecasted import Bound, Point
 from faultlens.forecasting.data_spec import DataSpec
 from faultlens.forecasting.estimate import Estimate, Series, estimate
 from faultlens.forecasting.runs import Ran
 from faultlens.forecasting.subject import Function
+from faultlens.records.forecast import Bound, Point
 
 SaveFormat = Literal[".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint"]
 PREFETCHED = 2  # batches, where nothing else is said

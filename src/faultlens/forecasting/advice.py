@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from faultlens.forecasted import Advice, Forecast
 from faultlens.forecasting import judge
 from faultlens.forecasting.account import Account
-from faultlens.sizes import in_words
+from faultlens.records.forecast import Advice, Forecast
+from faultlens.text.sizes import in_words
 
 if TYPE_CHECKING:
     from faultlens.forecasting.forecast import Measuring

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from faultlens.errors import FaultlensError
-from faultlens.forecasted import Forecast
 from faultlens.forecasting import forecast as steps
 from faultlens.forecasting.account import SaveFormat, Wishes
 from faultlens.forecasting.bound import bound_of
 from faultlens.forecasting.data_spec import parse
 from faultlens.forecasting.subject import described_model, function_of, subject_of
-from faultlens.sizes import from_words
+from faultlens.records.forecast import Forecast
+from faultlens.text.sizes import from_words
 
 
 def forecast(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 
-from faultlens.environment.cgroup import cgroup_of
-from faultlens.environment.memory_limit import MACHINE, tightest_room
-from faultlens.environment.nvidia_smi import survey
 from faultlens.errors import FaultlensError
-from faultlens.forecasted import Bound
-from faultlens.safe_text import one_line
-from faultlens.sizes import MIB, from_words
+from faultlens.records.forecast import Bound
+from faultlens.system.cgroup import cgroup_of
+from faultlens.system.memory_limit import MACHINE, tightest_room
+from faultlens.system.nvidia_smi import survey
+from faultlens.text.safe import one_line
+from faultlens.text.sizes import MIB, from_words
 
 # MiB, as nvidia-smi shows them. Where a card was sold in two sizes, the name without a size means the smaller one.
 GPUS = {

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from faultlens import reportfile
-from faultlens.capture.dotenv import secrets_beside
-from faultlens.crash import Crash
-from faultlens.diagnosis import UNKNOWN
 from faultlens.errors import FaultlensError
 from faultlens.forecasting.runs import Ran, Runs
 from faultlens.forecasting.subject import Subject
+from faultlens.records import report_file
+from faultlens.records.crash import Crash
+from faultlens.records.diagnosis import UNKNOWN
+from faultlens.records.report_file import Report
 from faultlens.report.headline import place
+from faultlens.report.make import make_report, with_findings
 from faultlens.report.verdict import pointed_at, verdict
-from faultlens.reportfile import Report
-from faultlens.reporting import make_report, with_findings
-from faultlens.safe_text import one_line
 from faultlens.store import folder
+from faultlens.supervise.dotenv import secrets_beside
+from faultlens.text.safe import one_line
 
 ENDING_S = 60.0  # for the look at a death, and the report
 
@@ -74,7 +74,7 @@ def _watched(again: Again) -> tuple[Ran, Crash | None]:
             runs.wait_until_ready()
             second = runs.run(again.request, again.memory, again.seconds)
             runs.close(ENDING_S)
-        below = reportfile.read(file).crash.children if file.exists() else ()
+        below = report_file.read(file).crash.children if file.exists() else ()
     crash = next((child for child in below if child.fault), None)
     if crash is not None:
         crash = replace(crash, program=replace(crash.program, command=(again.subject.name,)))  # not our own server

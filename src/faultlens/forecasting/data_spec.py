@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 _FIELD = re.compile(r"(?P<name>[\w./:-]+)=(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\](?:<(?P<bound>\d{1,15}))?")
 _SETTING = re.compile(r"(?P<name>shuffle|prefetch|cache)=(?P<value>\d{1,15})")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 HORIZON = 30  # steps for which the peak is foreseen; the upper bound reaches further
 LONG = 200

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from faultlens.errors import FaultlensError
-from faultlens.forecasted import Forecast, Point
 from faultlens.forecasting import advice, bound, crashed, judge
 from faultlens.forecasting.account import Account, Wishes
 from faultlens.forecasting.estimate import Series, estimate
 from faultlens.forecasting.runs import Ran, Runs
 from faultlens.forecasting.subject import Subject, with_function
-from faultlens.safe_text import one_line
-from faultlens.sizes import MIB, in_words
+from faultlens.records.forecast import Forecast, Point
+from faultlens.text.safe import one_line
+from faultlens.text.sizes import MIB, in_words
 
 SMALLER = 4  # the first run has this part of the batch
 MANY_STEPS, FEW_STEPS, INFERENCE_STEPS = 16, 10, 2

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from faultlens.forecasted import MOST_BATCH, Bound, Forecast, How, Parts, Peak, SavePeak, Verdict
 from faultlens.forecasting.account import Account
 from faultlens.forecasting.estimate import Estimate, hides_growth, largest_batch
-from faultlens.sizes import MIB
+from faultlens.records.forecast import MOST_BATCH, Bound, Forecast, How, Parts, Peak, SavePeak, Verdict
+from faultlens.text.sizes import MIB
 
 INFERENCE_SHARE, INFERENCE_FLOOR = 0.10, 24 * MIB
 SAVING_SHARE = 0.10

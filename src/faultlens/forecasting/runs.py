@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.capture.siginfo import signal_name
 from faultlens.errors import FaultlensError
 from faultlens.forecasting.subject import Function
-from faultlens.safe_text import one_line
-from faultlens.sandbox import guard
-from faultlens.sizes import in_words
+from faultlens.inspection.siginfo import signal_name
+from faultlens.sandbox.guest import guard
+from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words
 
 SERVER = Path(__file__).parent / "measured" / "server.py"
 IMPORT_S = 300.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 HOW = "Say it as train.py:build_model."
 

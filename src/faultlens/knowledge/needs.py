@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from faultlens.sizes import KIB, MIB
+from faultlens.text.sizes import KIB, MIB
 
 # How many threads the pools have is set by these, else by the number of CPUs.
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")

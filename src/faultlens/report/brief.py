@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from faultlens.causes import find
-from faultlens.clues.children import crashed_child
-from faultlens.clues.leaks import in_full
-from faultlens.crash import Crash, Saving
-from faultlens.diagnosis import Diagnosis, Evidence
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.evidence.children import crashed_child
+from faultlens.diagnosis.evidence.leaks import in_full
+from faultlens.records.crash import Crash, Saving
+from faultlens.records.diagnosis import Diagnosis, Evidence
+from faultlens.records.report_file import Report
 from faultlens.report import place, timeline
 from faultlens.report.full import fault, fixes, hunted, killed
 from faultlens.report.headline import headline, memory_kill
@@ -19,8 +20,7 @@ from faultlens.report.page import QUIET, Section, fixed, flow, items, words
 from faultlens.report.reproducer import reproducer_in_words, worth_reproducing
 from faultlens.report.saves import saves_now
 from faultlens.report.verdict import is_unknown, subject, sure, verdict
-from faultlens.reportfile import Report
-from faultlens.safe_text import ELLIPSIS, LINE_LIMIT, one_line
+from faultlens.text.safe import ELLIPSIS, LINE_LIMIT, one_line
 
 _FACTS, _FEWEST, _LINES_OF_FACT = 3, 2, 3
 _FIXES = 2

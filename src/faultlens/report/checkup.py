@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.diagnosis import Evidence
-from faultlens.finding import NOT_GIVEN, Checkup, Examination, Finding
+from faultlens.records.diagnosis import Evidence
+from faultlens.records.finding import NOT_GIVEN, Checkup, Examination, Finding
 from faultlens.report.page import (
     ALARM,
     GAP,
@@ -26,7 +26,7 @@ from faultlens.report.page import (
     words,
     wrap,
 )
-from faultlens.report.quantities import count
+from faultlens.text.quantities import count
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", WARNING), "error": ("✗", ALARM), "skipped": ("·", QUIET)}
 _EVIDENCE_SHOWN = 6

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from faultlens.clues.fenced import in_full
-from faultlens.crash import Crash, Fault, Kernel
+from faultlens.diagnosis.evidence.fenced import in_full
+from faultlens.records.crash import Crash, Fault, Kernel
 from faultlens.report import facts, timeline
 from faultlens.report.kernels import attributes_of, facts_of, inputs_of
 from faultlens.report.page import OWN, PATH_LIMIT, QUIET, Section, flow, pairs, unbroken, words
 from faultlens.report.progress import last_marks
-from faultlens.report.quantities import count
 from faultlens.report.saves import saves
 from faultlens.report.threads import whole_stack
 from faultlens.report.words import fault_in_words
-from faultlens.safe_text import last_lines
+from faultlens.text.quantities import count
+from faultlens.text.safe import last_lines
 
 _REGISTER_WIDTH = 27
 _OUTPUT_LINES = 40

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from faultlens.clues.addresses import mapping_at
-from faultlens.clues.held import moment
-from faultlens.clues.leaks import in_full
-from faultlens.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
-from faultlens.report.quantities import count, duration, size
-from faultlens.safe_text import one_line
+from faultlens.diagnosis.evidence.addresses import mapping_at
+from faultlens.diagnosis.evidence.held import moment
+from faultlens.diagnosis.evidence.leaks import in_full
+from faultlens.records.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
+from faultlens.text.quantities import count, duration, size
+from faultlens.text.safe import one_line
 
 Pairs = list[tuple[str, str]]
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 from rich.text import Text
 
-from faultlens.causes import find
-from faultlens.clues.fenced import FENCE, block_of, facts_of, without_hit
-from faultlens.clues.last_words import abort_reason, last_words
-from faultlens.clues.leaks import in_full
-from faultlens.crash import CppException, Crash, Saving
-from faultlens.diagnosis import Diagnosis
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.evidence.fenced import FENCE, block_of, facts_of, without_hit
+from faultlens.diagnosis.evidence.last_words import abort_reason, last_words
+from faultlens.diagnosis.evidence.leaks import in_full
+from faultlens.records.crash import CppException, Crash, Saving
+from faultlens.records.diagnosis import Diagnosis
+from faultlens.records.report_file import Report
 from faultlens.report import details, place
 from faultlens.report.facts import thrown
 from faultlens.report.headline import headline, memory_kill, no_memory_kill
 from faultlens.report.kernels import contents_in_words
 from faultlens.report.page import PATH_LIMIT, QUIET, Section, items, unbroken, words, wrap
-from faultlens.report.quantities import count
 from faultlens.report.reproducer import HINT, reproducer_in_words, script_lines, worth_reproducing
 from faultlens.report.saves import saves_now
 from faultlens.report.threads import other_threads, shown_threads, stack
 from faultlens.report.verdict import is_unknown, subject, sure, tempting, verdict
 from faultlens.report.words import fault_in_words, memory_in_words
-from faultlens.reportfile import Report
-from faultlens.safe_text import ELLIPSIS
+from faultlens.text.quantities import count
+from faultlens.text.safe import ELLIPSIS
 
 _EVIDENCE_SHOWN = 12
 _FIXES_SHOWN = 6

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from faultlens.clues.children import has_survived, told_of
-from faultlens.clues.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
-from faultlens.clues.last_words import python_exception
-from faultlens.clues.standing import AT_WORK, standing
-from faultlens.crash import Crash, Frame
-from faultlens.report.quantities import duration, size
+from faultlens.diagnosis.evidence.children import has_survived, told_of
+from faultlens.diagnosis.evidence.last_words import python_exception
+from faultlens.diagnosis.evidence.standing import AT_WORK, standing
+from faultlens.inspection.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
+from faultlens.records.crash import Crash, Frame
 from faultlens.report.words import SENT
-from faultlens.safe_text import one_line
+from faultlens.text.quantities import duration, size
+from faultlens.text.safe import one_line
 
 # Signals with which processes and people end programs; not the outcome of a fault inside.
 _POLITE = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"})

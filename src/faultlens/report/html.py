@@ -11,18 +11,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from faultlens import __version__
-from faultlens.causes import find
-from faultlens.clues import fenced
-from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
-from faultlens.clues.frames import is_kernel, is_own, without_dying
-from faultlens.crash import Crash, Frame, Kernel, Thread
-from faultlens.diagnosis import Diagnosis, Evidence, Fix
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.evidence import fenced
+from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words, fold_recursion
+from faultlens.inspection.frames import is_kernel, is_own, without_dying
+from faultlens.records.crash import Crash, Frame, Kernel, Thread
+from faultlens.records.diagnosis import Diagnosis, Evidence, Fix
+from faultlens.records.report_file import Report
 from faultlens.report import facts
 from faultlens.report.headline import headline, kind_of_end, line_of, program_name, short_path
 from faultlens.report.inline import Run, runs
 from faultlens.report.kernels import Input, attributes_of, contents_in_words, facts_of, inputs_of
 from faultlens.report.progress import progress_in_words
-from faultlens.report.quantities import count, duration, moment
 from faultlens.report.reproducer import arrays, reproducer_in_words, script_lines
 from faultlens.report.saves import saves, saving_in_words
 from faultlens.report.some import Some, some
@@ -31,8 +31,8 @@ from faultlens.report.threads import frame_place, function_name, kind_of_name, s
 from faultlens.report.timeline_chart import chart
 from faultlens.report.verdict import called_from, certainty, is_unknown, pointed_at, subject, sure, tempting, verdict
 from faultlens.report.words import fault_in_words, memory_in_words
-from faultlens.reportfile import Report
-from faultlens.safe_text import last_lines, one_line
+from faultlens.text.quantities import count, duration, moment
+from faultlens.text.safe import last_lines, one_line
 
 _TEXT = 600  # characters of one sentence
 _LONGEST = 4096  # of anything

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 _CODE = re.compile(r"`([^`]+)`")
 

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from faultlens.clues.kernels import kernel_at_fault, tensor_in_words, user_op
-from faultlens.crash import Attribute, Crash, Frame, Kernel
+from faultlens.diagnosis.evidence.kernels import kernel_at_fault, tensor_in_words, user_op
+from faultlens.records.crash import Attribute, Crash, Frame, Kernel
 from faultlens.report.facts import Pairs
 from faultlens.report.headline import line_of
-from faultlens.report.quantities import count, size
 from faultlens.report.tensors import holds_one_number, kept_size, number_in_words, values_in_words
 from faultlens.report.threads import thread_in_words
-from faultlens.safe_text import ELLIPSIS, one_line
+from faultlens.text.quantities import count, size
+from faultlens.text.safe import ELLIPSIS, one_line
 
 _NAME = 120
 _OPS_NAMED = 6

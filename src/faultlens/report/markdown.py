@@ -7,23 +7,17 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from faultlens.clues.folding import Fold, fold, fold_in_words
-from faultlens.clues.frames import without_dying
-from faultlens.clues.kernels import kernel_at_fault
-from faultlens.clues.last_words import last_words
-from faultlens.clues.leaks import in_full
-from faultlens.crash import Crash, Kernel, Thread
-from faultlens.diagnosis import Diagnosis, Reproducer
-from faultlens.redaction import hide_values, redact_command
+from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words
+from faultlens.diagnosis.evidence.kernels import kernel_at_fault
+from faultlens.diagnosis.evidence.last_words import last_words
+from faultlens.diagnosis.evidence.leaks import in_full
+from faultlens.inspection.frames import without_dying
+from faultlens.records.crash import Crash, Kernel, Thread
+from faultlens.records.diagnosis import Diagnosis, Reproducer
+from faultlens.records.report_file import Report
 from faultlens.report.headline import headline, short_path
 from faultlens.report.inline import Run, runs
-from faultlens.report.kernels import (
-    attributes_of,
-    contents_in_words,
-    inputs_of,
-    line_in_words,
-    others_in_words,
-)
+from faultlens.report.kernels import attributes_of, contents_in_words, inputs_of, line_in_words, others_in_words
 from faultlens.report.progress import progress_in_words
 from faultlens.report.reproducer import HINT, arrays, reproducer_in_words, script_lines, worth_reproducing
 from faultlens.report.saves import saving_in_words
@@ -31,8 +25,8 @@ from faultlens.report.source import excerpt
 from faultlens.report.threads import frame_place, function_name, shown_threads, thread_in_words
 from faultlens.report.verdict import called_from, is_unknown, pointed_at, subject, sure, tempting, verdict
 from faultlens.report.words import fault_in_words
-from faultlens.reportfile import Report
-from faultlens.safe_text import last_lines, one_line
+from faultlens.text.redaction import hide_values, redact_command
+from faultlens.text.safe import last_lines, one_line
 
 _TEXT = 600
 _EVIDENCE, _FIXES, _RULED_OUT = 12, 6, 5

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.op_findings import OpFinding, OpReport, Related, Span
+from faultlens.records.op_finding import OpFinding, OpReport, Related, Span
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, unbroken, words, wrap
-from faultlens.report.quantities import count
-from faultlens.safe_text import ELLIPSIS, one_line
-from faultlens.sandbox import confinement
+from faultlens.sandbox.guest import confinement
+from faultlens.text.quantities import count
+from faultlens.text.safe import ELLIPSIS, one_line
 
 _COLOURS = {"error": ALARM, "warning": WARNING, "note": QUIET}
 _RANKS = {"error": 0, "warning": 1, "note": 2}

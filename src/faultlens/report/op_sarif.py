@@ -11,9 +11,9 @@ from urllib.parse import quote
 import msgspec
 
 from faultlens import __version__
-from faultlens.op_findings import OpFinding, OpReport, Severity, Span
+from faultlens.records.op_finding import OpFinding, OpReport, Severity, Span
 from faultlens.report.sarif import SCHEMA
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 _TEXT = 1000
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.safe_text import LINE_LIMIT, one_line, shorten
+from faultlens.text.safe import LINE_LIMIT, one_line, shorten
 
 LABEL_WIDTH = 8
 GAP = 2

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from faultlens.capture.condensed import LINES_BEFORE
-from faultlens.clues.frames import is_own
-from faultlens.clues.kernels import kernel_at_fault
-from faultlens.crash import Crash, Frame, Kernel
+from faultlens.diagnosis.evidence.kernels import kernel_at_fault
+from faultlens.inspection.frames import is_own
+from faultlens.records.crash import Crash, Frame, Kernel
+from faultlens.records.report_file import Report
 from faultlens.report.headline import line_of, native_end
 from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words
 from faultlens.report.page import ALARM, GUTTER, OWN, QUIET, Section, fixed, flow, unbroken, words
@@ -18,7 +18,7 @@ from faultlens.report.saves import saving_in_words
 from faultlens.report.source import SourceLine, excerpt
 from faultlens.report.threads import function_name
 from faultlens.report.verdict import called_from, pointed_at, subject, verdict
-from faultlens.reportfile import Report
+from faultlens.supervise.condensed import LINES_BEFORE
 
 _INPUTS_SHOWN, _FEW_INPUTS = 12, 5
 

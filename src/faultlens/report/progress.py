@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from faultlens.crash import Crash, Progress, ProgressMark, Sample
+from faultlens.records.crash import Crash, Progress, ProgressMark, Sample
 from faultlens.report.facts import Pairs
-from faultlens.report.quantities import duration
-from faultlens.safe_text import one_line
+from faultlens.text.quantities import duration
+from faultlens.text.safe import one_line
 
 _STANDSTILL_S = 1.0  # a shorter time since the last mark says nothing
 _ABSURD_S = 1e9  # a damaged report may say so

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from faultlens.causes import find
-from faultlens.clues.kernels import kernel_at_fault
-from faultlens.diagnosis import Reproducer
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.evidence.kernels import kernel_at_fault
+from faultlens.records.diagnosis import Reproducer
+from faultlens.records.report_file import Report
 from faultlens.report.facts import Pairs
-from faultlens.report.quantities import count, size
 from faultlens.report.verdict import subject, verdict
-from faultlens.reportfile import Report
-from faultlens.safe_text import one_line
+from faultlens.text.quantities import count, size
+from faultlens.text.safe import one_line
 
 HINT = "`faultlens repro` writes a small script that crashes the same way"
 _LINE = 1000

@@ -9,15 +9,15 @@ from urllib.parse import quote
 import msgspec
 
 from faultlens import __version__
-from faultlens.causes import catalogue
-from faultlens.causes.base import Cause
-from faultlens.crash import Crash, Frame
-from faultlens.diagnosis import Diagnosis
+from faultlens.diagnosis.causes import catalogue
+from faultlens.diagnosis.causes.base import Cause
+from faultlens.records.crash import Crash, Frame
+from faultlens.records.diagnosis import Diagnosis
+from faultlens.records.report_file import Report
 from faultlens.report.headline import headline
 from faultlens.report.threads import function_name, shown_threads, thread_in_words
 from faultlens.report.verdict import certainty, frame_at, is_unknown, subject, sure
-from faultlens.reportfile import Report
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _TEXT = 1000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from faultlens.crash import Crash, SaveState, Saving
+from faultlens.records.crash import Crash, SaveState, Saving
 from faultlens.report.facts import Pairs
 from faultlens.report.headline import kind_of_end, short_path
-from faultlens.report.quantities import duration, moment, size
-from faultlens.safe_text import one_line
+from faultlens.text.quantities import duration, moment, size
+from faultlens.text.safe import one_line
 
 _SAVES_SHOWN = 8
 _ABSURD_S = 1e9  # a damaged report may say so

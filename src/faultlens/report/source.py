@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from faultlens.capture.condensed import LINES_AFTER, LINES_BEFORE
-from faultlens.crash import Crash, Frame
+from faultlens.records.crash import Crash, Frame
+from faultlens.supervise.condensed import LINES_AFTER, LINES_BEFORE
 
 _TAB = " " * 4
 

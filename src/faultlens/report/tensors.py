@@ -7,9 +7,9 @@ import struct
 from collections.abc import Sequence
 from itertools import pairwise
 
-from faultlens.crash import Tensor
-from faultlens.report.quantities import count
-from faultlens.safe_text import ELLIPSIS
+from faultlens.records.crash import Tensor
+from faultlens.text.quantities import count
+from faultlens.text.safe import ELLIPSIS
 
 _MOST_DIMENSIONS = 254  # that TensorFlow allows
 _LONGEST_NUMBER, _LONGEST_STRING = 24, 40

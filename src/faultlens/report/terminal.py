@@ -8,13 +8,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.crash import Crash, Saving
+from faultlens.records.crash import Crash, Saving
+from faultlens.records.report_file import Report
 from faultlens.report import brief, full
 from faultlens.report.headline import headline, kind_of_end
 from faultlens.report.page import ALARM, WARNING, Title, body_width, print_line, section_lines, title
 from faultlens.report.verdict import subject, sure, verdict
-from faultlens.reportfile import Report
-from faultlens.safe_text import LINE_LIMIT, one_line
+from faultlens.text.safe import LINE_LIMIT, one_line
 
 _LINES_OF_TITLE = 3
 _KINDS = {

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from rich.text import Text
 
-from faultlens.clues.folding import Fold, fold, fold_in_words, fold_recursion
-from faultlens.clues.frames import (
+from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words, fold_recursion
+from faultlens.inspection.frames import (
     is_kernel,
     is_main,
     is_nameless,
@@ -18,11 +18,11 @@ from faultlens.clues.frames import (
     short_function,
     without_dying,
 )
-from faultlens.crash import Crash, Frame, Thread
+from faultlens.records.crash import Crash, Frame, Thread
 from faultlens.report.headline import native_place, short_path
 from faultlens.report.page import GAP, OWN, PATH_LIMIT, QUIET, fixed, unbroken, words
-from faultlens.report.quantities import count
-from faultlens.safe_text import ELLIPSIS, one_line, shorten
+from faultlens.text.quantities import count
+from faultlens.text.safe import ELLIPSIS, one_line, shorten
 
 _GROUPS_SHOWN = 6
 _WHOLE = 200  # rows of a stack

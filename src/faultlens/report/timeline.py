@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from faultlens.crash import Crash
+from faultlens.records.crash import Crash
 from faultlens.report.page import QUIET, fixed, words
 from faultlens.report.progress import landmarks, saves
-from faultlens.report.quantities import duration, size
 from faultlens.report.sparkline import sparkline, ticks
 from faultlens.report.timeline_chart import is_in_sight, limit_of
+from faultlens.text.quantities import duration, size
 
 _SAVE = "▲"
 _ASKED = "!"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from faultlens.crash import Crash
+from faultlens.records.crash import Crash
 from faultlens.report.progress import landmarks, saves
-from faultlens.report.quantities import duration, size
+from faultlens.text.quantities import duration, size
 
 WIDTH, HEIGHT = 1000, 240
 _MOST_POINTS = 250

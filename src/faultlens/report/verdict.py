@@ -6,12 +6,12 @@ import math
 from collections import defaultdict
 from itertools import chain, zip_longest
 
-from faultlens.causes import find
-from faultlens.clues.children import told_of
-from faultlens.clues.frames import user_frame
-from faultlens.crash import Crash, Frame
-from faultlens.diagnosis import UNKNOWN, Diagnosis, Location, RuledOut
-from faultlens.reportfile import Report
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.evidence.children import told_of
+from faultlens.inspection.frames import user_frame
+from faultlens.records.crash import Crash, Frame
+from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Location, RuledOut
+from faultlens.records.report_file import Report
 
 
 def subject(report: Report) -> Crash:

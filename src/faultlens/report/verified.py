@@ -9,10 +9,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from faultlens.records.verification import Verification, VerifiedGeneration, VerifiedSave
 from faultlens.report.page import ALARM, GAP, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
-from faultlens.report.quantities import count, moment, size
-from faultlens.sandbox import confinement
-from faultlens.verified import Verification, VerifiedGeneration, VerifiedSave
+from faultlens.sandbox.guest import confinement
+from faultlens.text.quantities import count, moment, size
 
 _GOOD, _BAD, _OPEN, _NOTE, _NONE = ("✓", "green"), ("✗", ALARM), ("!", WARNING), ("·", QUIET), (" ", "")
 _INDENT = 6

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from faultlens.clues.addresses import mapping_at
-from faultlens.clues.frames import short_function
-from faultlens.clues.last_words import abort_reason
-from faultlens.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
+from faultlens.diagnosis.evidence.addresses import mapping_at
+from faultlens.diagnosis.evidence.last_words import abort_reason
+from faultlens.inspection.frames import short_function
 from faultlens.knowledge.cpu_features import lacking
-from faultlens.report.quantities import count, size
-from faultlens.safe_text import one_line
+from faultlens.records.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
+from faultlens.text.quantities import count, size
+from faultlens.text.safe import one_line
 
 PAGE = 4096
 NULL_AREA = PAGE  # an address below it comes from a null pointer plus an offset

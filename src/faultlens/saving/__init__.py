@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from faultlens.saved.generations import Generation
+from faultlens.model_files.generations import Generation
 from faultlens.saving.background import TIME_LIMIT, PendingSave, in_background, wait_for
 from faultlens.saving.errors import SaveError
 from faultlens.saving.restore import Restored, load, restore_latest

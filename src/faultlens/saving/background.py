@@ -19,11 +19,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.generations import Generation, generations
+from faultlens.model_files.generations import Generation, generations
 from faultlens.saving.errors import SaveError
 from faultlens.saving.preflight import check_room, memory_left
 from faultlens.saving.steps import Request, perform
-from faultlens.sizes import in_words
+from faultlens.text.sizes import in_words
 
 TIME_LIMIT = 900.0
 LONGEST_ANSWER = 1 << 16

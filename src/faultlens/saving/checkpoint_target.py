@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from faultlens import access, durable
-from faultlens.saved import generations as saves
-from faultlens.saved.manifest import Manifest, place_of
+from faultlens.fs import access, atomic
+from faultlens.model_files import generations as saves
+from faultlens.model_files.manifest import Manifest, place_of
 from faultlens.saving.target import Target, remove, sync_file
 
 
@@ -21,7 +21,7 @@ class CheckpointTarget(Target):
         # The index last: without it there is no checkpoint.
         for file in sorted(manifest.files, key=lambda file: file.name == ".index"):
             place_of(written, file).rename(place_of(final, file))
-        durable.sync_folder(self.path.parent)
+        atomic.sync_folder(self.path.parent)
         self._write_state([final, *(each.path for each in saves.generations(self.path) if each.path != final)])
         self.close_folder(_index(final))
         return final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from faultlens.saved.crc32c import crc32c
+from faultlens.model_files.crc32c import crc32c
 from faultlens.saving.region import DiskFile
 
 

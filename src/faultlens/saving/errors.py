@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 
 from faultlens.errors import FaultlensError
-from faultlens.sizes import in_words
+from faultlens.text.sizes import in_words
 
 
 class SaveError(FaultlensError):

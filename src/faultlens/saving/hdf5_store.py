@@ -14,8 +14,8 @@ import h5py
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.saving import saving_lib
 
-from faultlens.saved.crc32c import crc32c
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files.crc32c import crc32c
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.checksums import Part
 from faultlens.saving.errors import SaveError
 from faultlens.saving.region import Region

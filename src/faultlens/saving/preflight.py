@@ -6,15 +6,15 @@ import os
 import resource
 from pathlib import Path
 
-from faultlens.environment.cgroup import cgroup_of
-from faultlens.environment.machine import kilobytes
-from faultlens.environment.procfs import read_fields
-from faultlens.environment.storage import look_at, nearest
-from faultlens.file_names import is_utf8
-from faultlens.saved import saved_model
+from faultlens.model_files import saved_model
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
-from faultlens.sizes import in_words
+from faultlens.system.cgroup import cgroup_of
+from faultlens.system.machine import kilobytes
+from faultlens.system.procfs import read_fields
+from faultlens.system.storage import look_at, nearest
+from faultlens.text.file_names import is_utf8
+from faultlens.text.sizes import in_words
 
 
 def check_folder(path: Path, form: Format) -> None:

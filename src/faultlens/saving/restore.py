@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.generations import Generation, generations, newest_whole, targets_in
-from faultlens.saved.manifest import Format
-from faultlens.saved.record import Damage
+from faultlens.model_files.generations import Generation, generations, newest_whole, targets_in
+from faultlens.model_files.manifest import Format
+from faultlens.model_files.record import Damage
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats import by_ending
 from faultlens.saving.formats.base import is_keras_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from faultlens.saved.generations import Generation
+from faultlens.model_files.generations import Generation
 from faultlens.saving import training_state
 from faultlens.saving.errors import SaveError
 from faultlens.saving.restore import described, read_into

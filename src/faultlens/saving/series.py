@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.generations import Generation, folder_of, generations, targets_in
+from faultlens.model_files.generations import Generation, folder_of, generations, targets_in
 from faultlens.saving.monitored import Monitored
 from faultlens.saving.preflight import own_target
 from faultlens.saving.restore import described, in_words

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.generations import Generation
-from faultlens.saved.manifest import Manifest, SavedFile, SavedVariable, checksum
+from faultlens.model_files.generations import Generation
+from faultlens.model_files.manifest import Manifest, SavedFile, SavedVariable, checksum
 from faultlens.saving.errors import SaveError, cannot_write
 from faultlens.saving.formats import format_for
 from faultlens.saving.formats.base import Format
@@ -172,7 +172,7 @@ def _versions() -> Iterator[tuple[str, str]]:
 @contextmanager
 def _marked(path: Path) -> Iterator[None]:
     """Under `faultlens run`, or after `faultlens.install()`: a death within is known to be one while saving."""
-    inside = sys.modules.get("_faultlens_inside") or sys.modules.get("faultlens.inside")
+    inside = sys.modules.get("_faultlens_inside") or sys.modules.get("faultlens.guest")
     if inside is None:
         yield
         return

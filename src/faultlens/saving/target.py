@@ -23,12 +23,12 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens import access, durable
-from faultlens.saved import generations as saves
-from faultlens.saved.generations import LOCK, UNFINISHED, folder_of, suffix_of
-from faultlens.saved.manifest import Manifest, place_of
-from faultlens.saved.saved_model import GRAPH
-from faultlens.saved.writer import Writer, is_leftover
+from faultlens.fs import access, atomic
+from faultlens.model_files import generations as saves
+from faultlens.model_files.generations import LOCK, UNFINISHED, folder_of, suffix_of
+from faultlens.model_files.manifest import Manifest, place_of
+from faultlens.model_files.saved_model import GRAPH
+from faultlens.model_files.writer import Writer, is_leftover
 from faultlens.saving.errors import SaveError, cannot_write
 
 AT_FDCWD = -100
@@ -77,8 +77,8 @@ class Target:
             above.mkdir(exist_ok=True)
             access.take_access(self.path.parent, above)  # who may save there may keep generations there
         self.folder.mkdir(exist_ok=True)
-        durable.sync_folder(above)
-        durable.sync_folder(self.path.parent)
+        atomic.sync_folder(above)
+        atomic.sync_folder(self.path.parent)
 
     def _lock(self, lock: int, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -138,8 +138,8 @@ class Target:
             self._keep_current_file(self._kept_name(manifest))
             written.rename(self.path)
         self.close_folder(self.path)
-        durable.sync_folder(self.path.parent)
-        durable.sync_folder(self.folder)
+        atomic.sync_folder(self.path.parent)
+        atomic.sync_folder(self.folder)
         return self.path
 
     def prune(self, keep: int) -> None:
@@ -166,13 +166,13 @@ class Target:
         """In one step, and to be read by whom `like` is. What a kill leaves is found by `clean`."""
         written = self.unfinished()
         try:
-            durable.write_synced(written, data)
+            atomic.write_synced(written, data)
             if like.exists() and access.take_access(like, written):
                 sync_file(written)
             written.rename(path)
         finally:
             remove(written.parent)
-        durable.sync_folder(path.parent)
+        atomic.sync_folder(path.parent)
 
     def close_folder(self, model: Path) -> None:
         """Kept generations are for those who may read the model, also if it was open to more before."""
@@ -205,7 +205,7 @@ class Target:
                 copied.rename(kept)
             finally:
                 remove(copied.parent)
-        durable.sync_folder(self.folder)
+        atomic.sync_folder(self.folder)
 
     def _replace_folder(self, written: Path, kept: Path) -> None:
         if kept.exists():
@@ -251,10 +251,10 @@ def sync_tree(path: Path) -> None:
         for folder, _, names in os.walk(path, topdown=False):
             for name in names:
                 sync_file(Path(folder, name))
-            durable.sync_folder(Path(folder))
+            atomic.sync_folder(Path(folder))
     else:
         sync_file(path)
-    durable.sync_folder(path.parent)
+    atomic.sync_folder(path.parent)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from faultlens.saved.crc32c import crc32c
+from faultlens.model_files.crc32c import crc32c
 from faultlens.saving.region import BLOCK
 
 Array = np.ndarray[Any, Any]

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens import reportfile
-from faultlens.crash import OutcomeKind
-from faultlens.durable import replace_file, sync_folder, write_synced
 from faultlens.errors import FaultlensError
-from faultlens.home import home
+from faultlens.fs.atomic import replace_file, sync_folder, write_synced
+from faultlens.fs.state_dir import home
+from faultlens.records import report_file
+from faultlens.records.crash import OutcomeKind
+from faultlens.records.report_file import Report
 from faultlens.report.headline import headline, program_name
-from faultlens.reportfile import Report
-from faultlens.safe_text import one_line
 from faultlens.store.keeping import REPORT, SUMMARY, UNFINISHED, make_room, read_regular
+from faultlens.text.safe import one_line
 
 _NAME = re.compile(r"(?P<time>\d{8}T\d{6}Z)-[\w.+-]+-(?P<id>[0-9a-f]{8})")
 _TIME = "%Y%m%dT%H%M%SZ"
@@ -108,7 +108,7 @@ def identity(path: Path) -> str:
 def update(path: Path, report: Report) -> None:
     """Put a report in the place of the kept one, in one step; its name stays."""
     try:
-        replace_file(path, reportfile.to_json(report), 0o600)
+        replace_file(path, report_file.to_json(report), 0o600)
     except OSError as error:
         raise FaultlensError(
             f"{path} could not be written: {error.strerror}.", "The report stays as it was."
@@ -119,7 +119,7 @@ def update(path: Path, report: Report) -> None:
 
 
 def _save(report: Report, home: Path) -> Path:
-    data = reportfile.to_json(report)
+    data = report_file.to_json(report)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = _name(report, data)
     unfinished = home / f"{UNFINISHED}{os.urandom(8).hex()}"
@@ -242,7 +242,7 @@ def _entry(folder: Path) -> Entry:
     except (OSError, ValueError):
         pass  # no summary, or a damaged one: look at the report itself
     try:
-        summary = _summary(folder.name, reportfile.read(folder / REPORT))
+        summary = _summary(folder.name, report_file.read(folder / REPORT))
         return msgspec.structs.replace(summary, owner=whose)
     except FaultlensError:
         return Entry(id=_id(folder), name=folder.name, headline="(damaged report)", owner=whose)

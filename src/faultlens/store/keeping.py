@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from faultlens import sizes
-from faultlens.durable import replace_name
 from faultlens.errors import FaultlensError
+from faultlens.fs.atomic import replace_name
+from faultlens.text import sizes
 
 REPORT = "report.json"
 SUMMARY = "summary.json"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.errors import FaultlensError
-from faultlens.home import home
+from faultlens.fs.state_dir import home
+from faultlens.records.report_file import Report
 from faultlens.report.verdict import subject
-from faultlens.reportfile import Report
 from faultlens.store import folder
 
 ROOT = 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens import reportfile
-from faultlens.crash import Crash
-from faultlens.diagnose import diagnose
-from faultlens.diagnosis import Diagnosis
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records import report_file
+from faultlens.records.crash import Crash
+from faultlens.records.diagnosis import Diagnosis
 
 FOLDER = Path(__file__).parent.parent.parent / "recorded"
 
 
 def load(name: str) -> Crash:
-    return reportfile.read(FOLDER / f"{name}.json").crash
+    return report_file.read(FOLDER / f"{name}.json").crash
 
 
 def first(crash: Crash) -> Diagnosis:

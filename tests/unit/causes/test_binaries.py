@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.crash import Crash, Library
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Crash, Library
 
 
 def saying(crash: Crash, stderr: str) -> Crash:

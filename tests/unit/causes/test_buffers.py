@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.causes import find
-from faultlens.crash import Address, Mapping
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.causes import find
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Address, Mapping
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.clues.case import Case
-from faultlens.clues.tracebacks import uncaught_exception
-from faultlens.crash import Crash, Frame, Limit, Outcome, Output
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.tracebacks import uncaught_exception
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Crash, Frame, Limit, Outcome, Output
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.rank import diagnose
 
 
 @pytest.mark.parametrize(

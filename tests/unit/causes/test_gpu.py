@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.crash import Crash
+from faultlens.records.crash import Crash
 
 
 def saying(crash: Crash, stderr: str) -> Crash:

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.clues.limits import requested_bytes
-from faultlens.crash import Crash, Limit, Outcome, Output, StopRequest
-from faultlens.diagnose import diagnose
-from faultlens.sizes import GIB, in_words
+from faultlens.diagnosis.evidence.limits import requested_bytes
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Crash, Limit, Outcome, Output, StopRequest
+from faultlens.text.sizes import GIB, in_words
 
 
 def ruled_out(crash: Crash) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.crash import Address, Crash, Hunt, Library, Output
+from faultlens.records.crash import Address, Crash, Hunt, Library, Output
 
 
 def without_custom_libraries(crash: Crash) -> Crash:

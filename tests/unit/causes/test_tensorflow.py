@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.crash import Address, CppException, Crash, Fault, Outcome, Package, Thread
-from faultlens.diagnose import diagnose
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Address, CppException, Crash, Fault, Outcome, Package, Thread
 
 
 def fault_of(crash: Crash) -> Fault:

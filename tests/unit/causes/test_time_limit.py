@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.clues.pace import pace
-from faultlens.clues.standing import standing
-from faultlens.crash import Activity, Address, Crash, Frame, Lock, Outcome, Progress, Sample, Thread
-from faultlens.diagnosis import Diagnosis
+from faultlens.diagnosis.evidence.pace import pace
+from faultlens.diagnosis.evidence.standing import standing
+from faultlens.records.crash import Activity, Address, Crash, Frame, Lock, Outcome, Progress, Sample, Thread
+from faultlens.records.diagnosis import Diagnosis
 from faultlens.report.headline import kind_of_end
-from faultlens.reporting import make_report
+from faultlens.report.make import make_report
 
 FILE = "/home/ada/train.py"
 LOCK = ("futex_wait", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock")

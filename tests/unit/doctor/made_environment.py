@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from faultlens.doctor.interpreter import Interpreter
-from faultlens.doctor.patient import Patient, Wishes
+from faultlens.target_env.interpreter import Interpreter
+from faultlens.target_env.target import Patient, Wishes
 
 
 def site_packages(tmp_path: Path) -> Path:

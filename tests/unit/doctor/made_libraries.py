@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from faultlens.environment import binary as tags
+from faultlens.system import binary as tags
 
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _HEADERS = 64 + 3 * 56

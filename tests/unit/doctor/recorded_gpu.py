@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens.environment.gpus import Gpus, look
-from faultlens.environment.nvidia_smi import parse
+from faultlens.system.gpus import Gpus, look
+from faultlens.system.nvidia_smi import parse
 
 FOLDER = Path(__file__).parents[2] / "recorded" / "gpu"
 DRIVER = "580.159.04"

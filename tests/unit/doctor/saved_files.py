@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from faultlens.saved.crc32c import crc32c, masked
+from faultlens.model_files.crc32c import crc32c, masked
 
 WEIGHTS = bytes(range(256)) * 16  # of one variable
 

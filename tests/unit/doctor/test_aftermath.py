@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import CgroupState, Crash, FileState, Limit, Outcome, Output, Program, PythonInfo
 from faultlens.doctor.aftermath import foreseen, patient_of
-from faultlens.redaction import HIDDEN
+from faultlens.records.crash import CgroupState, Crash, FileState, Limit, Outcome, Output, Program, PythonInfo
+from faultlens.text.redaction import HIDDEN
 
 EXCEPTION = Outcome(kind="exception", exit_code=1)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from faultlens.doctor.checks.cpu.cpu import Cpu, CpuFeatures, Library, Package
-from faultlens.doctor.interpreter import Interpreter
-from faultlens.doctor.numpy_baseline import flags_of, numpy_baseline
-from faultlens.doctor.patient import Patient, Wishes
-from faultlens.doctor.startup_code import Need, certain_needs, startup_needs
-from faultlens.environment.binary import Binary
-from faultlens.environment.distributions import Distribution
-from faultlens.environment.elf import ElfError
 from faultlens.errors import FaultlensError
 from faultlens.knowledge.cpu_features import FLAGS, lacking, spoken
 from faultlens.knowledge.cpus import cpu_flags, level
+from faultlens.system.binary import Binary
+from faultlens.system.elf import ElfError
+from faultlens.target_env.distributions import Distribution
+from faultlens.target_env.interpreter import Interpreter
+from faultlens.target_env.numpy_baseline import flags_of, numpy_baseline
+from faultlens.target_env.startup_code import Need, certain_needs, startup_needs
+from faultlens.target_env.target import Patient, Wishes
 
 AVX = "c5f857c0"  # vxorps xmm0, xmm0, xmm0
 AVX512 = "62f17d48efc0"  # vpxord zmm0, zmm0, zmm0

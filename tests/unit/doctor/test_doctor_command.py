@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from faultlens.cli import main, output
-from faultlens.diagnosis import Evidence, Fix
 from faultlens.doctor import checks, examine
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.checks.packages.python import Python
-from faultlens.doctor.patient import Patient, Wishes, meet
 from faultlens.errors import FaultlensError
-from faultlens.finding import Checkup, Examination, Finding, Repair
+from faultlens.records.diagnosis import Evidence, Fix
+from faultlens.records.finding import Checkup, Examination, Finding, Repair
 from faultlens.report.checkup import render
+from faultlens.target_env.target import Patient, Wishes, meet
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "checkup.schema.json"
 
@@ -68,7 +68,7 @@ def only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_every_check_is_complete() -> None:
-    from faultlens.causes import find
+    from faultlens.diagnosis.causes import find
 
     known = checks.catalogue()
     assert len(known) > 10

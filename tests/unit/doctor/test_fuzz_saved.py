@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from saved_files import hdf5, keras_archive, tflite, write_checkpoint, write_saved_model
 
-from faultlens.saved.reader import read
-from faultlens.saved.record import Saved
-from faultlens.saved.regular import UnreadError
+from faultlens.model_files.reader import read
+from faultlens.model_files.record import Saved
+from faultlens.model_files.regular import UnreadError
 
 MUTATIONS = 300  # of each file
 

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.checks.packages.protobuf import Protobuf, satisfiable, unavailable
-from faultlens.doctor.generated_code import Generated, Runtime, Style, generated, misfit
+from faultlens.target_env.generated_code import Generated, Runtime, Style, generated, misfit
 
 # The first lines of such modules, in the four styles that protobuf has had.
 DESCRIPTORS = """

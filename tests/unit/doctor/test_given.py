@@ -13,17 +13,17 @@ from made_environment import patient as patient_in
 from made_libraries import write_library
 from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
-from faultlens.crash import CgroupState, MachineState
 from faultlens.doctor.checks.given.custom_op import CustomOp, _installed
 from faultlens.doctor.checks.given.model import BEFORE, Model
-from faultlens.doctor.interpreter import Interpreter
-from faultlens.doctor.op_library import Interface, Loading, OpLibrary, read_op
-from faultlens.doctor.patient import Patient, Wishes
-from faultlens.environment.binary import Binary
-from faultlens.environment.loader import Fault
 from faultlens.errors import FaultlensError
-from faultlens.finding import Finding
-from faultlens.sizes import GIB
+from faultlens.records.crash import CgroupState, MachineState
+from faultlens.records.finding import Finding
+from faultlens.system.binary import Binary
+from faultlens.system.loader import Fault
+from faultlens.target_env.interpreter import Interpreter
+from faultlens.target_env.op_library import Interface, Loading, OpLibrary, read_op
+from faultlens.target_env.target import Patient, Wishes
+from faultlens.text.sizes import GIB
 
 PYTHON = Interpreter(executable="/venv/bin/python", version=(3, 11, 7), prefix="/venv", base_prefix="/usr", path=())
 INSTALLED = Interface("2.21.0", Path("/venv/tensorflow"), "lts_20250814", 1)

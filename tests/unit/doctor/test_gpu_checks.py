@@ -14,14 +14,14 @@ from recorded_gpu import COMPAT, DRIVER, LIBRARY, LOG, UUID, XML
 from faultlens.doctor.checks.gpu.cuda import Cuda, Surroundings
 from faultlens.doctor.checks.gpu.gpus import GpusCheck
 from faultlens.doctor.checks.gpu.variables import GpuVariables, what_cuda_sees
-from faultlens.doctor.cuda_libraries import CudaLibraries, names_for
-from faultlens.doctor.patient import TensorFlow
-from faultlens.doctor.tensorflow_build import Build, build_info, read_build
-from faultlens.doctor.xla_flags import FlagFault
-from faultlens.environment.distributions import Distribution
-from faultlens.environment.gpus import AMD, NVIDIA, DeviceFile, Gpus, PciGpu, look, xids
-from faultlens.environment.nvidia_smi import Survey, ask, parse, survey
-from faultlens.finding import Examination
+from faultlens.records.finding import Examination
+from faultlens.system.gpus import AMD, NVIDIA, DeviceFile, Gpus, PciGpu, look, xids
+from faultlens.system.nvidia_smi import Survey, ask, parse, survey
+from faultlens.target_env.cuda_libraries import CudaLibraries, names_for
+from faultlens.target_env.distributions import Distribution
+from faultlens.target_env.target import TensorFlow
+from faultlens.target_env.tensorflow_build import Build, build_info, read_build
+from faultlens.target_env.xla_flags import FlagFault
 
 BUILD_INFO = """
 import collections

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.doctor.interpreter import find_interpreter
+from faultlens.target_env.interpreter import find_interpreter
 
 
 def test_folders_under_two_names_are_read_once(tmp_path: Path) -> None:

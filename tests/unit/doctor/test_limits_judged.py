@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.crash import Limit, MachineState
 from faultlens.doctor.checks.limits.address_space import AddressSpace
 from faultlens.doctor.checks.limits.cpu_time import CpuTime
 from faultlens.doctor.checks.limits.evidence import CrashEvidence
@@ -14,13 +13,14 @@ from faultlens.doctor.checks.limits.memory import Memory
 from faultlens.doctor.checks.limits.open_files import OpenFiles
 from faultlens.doctor.checks.limits.storage import SHM, Storage
 from faultlens.doctor.checks.limits.threads import ThreadCount
-from faultlens.environment import cgroup
-from faultlens.environment.allowance import Allowance
-from faultlens.environment.cgroup import Cgroup, Room
-from faultlens.environment.crash_settings import CrashSettings
-from faultlens.environment.storage import Folder, look_at, nearest, would_be
-from faultlens.finding import Examination
 from faultlens.knowledge.needs import threads
+from faultlens.records.crash import Limit, MachineState
+from faultlens.records.finding import Examination
+from faultlens.system import cgroup
+from faultlens.system.allowance import Allowance
+from faultlens.system.cgroup import Cgroup, Room
+from faultlens.system.crash_settings import CrashSettings
+from faultlens.system.storage import Folder, look_at, nearest, would_be
 
 MIB, GIB = 1 << 20, 1 << 30
 NO_LIMIT = Limit(soft=None, hard=None)

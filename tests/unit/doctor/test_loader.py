@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_libraries import write_library
 
-from faultlens.environment import loader
-from faultlens.environment.ldcache import Entry, LoaderCache, parse_cache, read_cache
-from faultlens.environment.linkage import same_content, undefined_symbols
-from faultlens.environment.loader import Fault, Process, System, levels_of, this_system
-from faultlens.loader_variables import preload_entries, search_entries
+from faultlens.system import loader
+from faultlens.system.ldcache import Entry, LoaderCache, parse_cache, read_cache
+from faultlens.system.linkage import same_content, undefined_symbols
+from faultlens.system.loader import Fault, Process, System, levels_of, this_system
+from faultlens.system.loader_variables import preload_entries, search_entries
 
 V2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3".split()
 V3 = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave".split()

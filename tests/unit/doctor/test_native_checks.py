@@ -14,10 +14,10 @@ from faultlens.doctor.checks.native.duplicates import Duplicates
 from faultlens.doctor.checks.native.libraries import Libraries
 from faultlens.doctor.checks.native.preload import COPY, Overlap, Preload, gives_only
 from faultlens.doctor.checks.native.shadowing import Shadowing
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.swaps import without
-from faultlens.environment.binary import Dynamic
-from faultlens.environment.loader import Library
+from faultlens.system.binary import Dynamic
+from faultlens.system.loader import Library
+from faultlens.target_env.swaps import without
+from faultlens.target_env.target import Patient
 
 TAG = "cpython-311-x86_64-linux-gnu.so"
 NUMPY = f"numpy/_core/_multiarray_umath.{TAG}"

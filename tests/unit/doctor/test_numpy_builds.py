@@ -12,9 +12,9 @@ from made_libraries import write_library
 from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.checks.packages.numpy_abi import Group, NumpyAbi, fitting_numpy, loadable
-from faultlens.doctor.numpy_abi import NumpyUse, misfit, numpy_use
-from faultlens.environment.binary import Binary
-from faultlens.finding import Examination
+from faultlens.records.finding import Examination
+from faultlens.system.binary import Binary
+from faultlens.target_env.numpy_abi import NumpyUse, misfit, numpy_use
 
 LIBRARY = Path(msgspec._core.__file__)
 

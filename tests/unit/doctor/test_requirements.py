@@ -10,8 +10,8 @@ from made_environment import install, patient, site_packages, tensorflow
 
 from faultlens.doctor.checks.packages.requirements import Requirements
 from faultlens.doctor.importing import try_import
-from faultlens.doctor.source_imports import imports_of
-from faultlens.finding import Examination
+from faultlens.records.finding import Examination
+from faultlens.target_env.source_imports import imports_of
 
 REQUESTS = {"requests/__init__.py": b"from . import compat\n", "requests/compat.py": b"import os\n\nimport urllib3\n"}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from saved_files import WEIGHTS, field, hdf5, keras_archive, tflite, write_checkpoint, write_saved_model
 
-from faultlens.saved import checkpoint, protobuf, saved_model
-from faultlens.saved.crc32c import crc32c
-from faultlens.saved.reader import read
-from faultlens.saved.record import Saved
+from faultlens.model_files import checkpoint, protobuf, saved_model
+from faultlens.model_files.crc32c import crc32c
+from faultlens.model_files.reader import read
+from faultlens.model_files.record import Saved
 
 
 def looked_at(path: Path, deep: bool = False) -> Saved:

@@ -12,10 +12,10 @@ from made_environment import install, patient, site_packages, tensorflow
 
 from faultlens.doctor.checks.packages.advisories import Advisories, split
 from faultlens.doctor.checks.packages.tensorflow import TensorFlowPackage, keras_conflict, other_python
-from faultlens.doctor.imports import would_import
-from faultlens.finding import Examination
 from faultlens.knowledge import Known, all_known_crashes
 from faultlens.knowledge.crashes import ADVISORIES
+from faultlens.records.finding import Examination
+from faultlens.target_env.imports import would_import
 
 
 def _examine(tmp_path: Path, **given: object) -> Examination:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faultlens.doctor.xla_flags import faults, known_names, split
+from faultlens.target_env.xla_flags import faults, known_names, split
 
 KNOWN = {"xla_cpu_enable_fast_math", "xla_dump_to", "tf_xla_auto_jit"}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from faultlens.op_findings import OpFinding
-from faultlens.oplab.reading.check import check
-from faultlens.oplab.reading.syntax import Source
-from faultlens.oplab.reading.unit import Unit
+from faultlens.custom_op.check.check import check
+from faultlens.custom_op.check.interpret.unit import Unit
+from faultlens.custom_op.check.syntax.syntax import Source
+from faultlens.records.op_finding import OpFinding
 
 HEAD = """\
 #include "tensorflow/core/framework/op.h"

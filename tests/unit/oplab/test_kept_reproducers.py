@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.doctor.op_library import Interface
-from faultlens.oplab.building import Target
-from faultlens.oplab.torture import kept
-from faultlens.remedy.arrays import Array, npy
-from faultlens.remedy.trial import SCRIPT
+from faultlens.custom_op.building import Target
+from faultlens.custom_op.fuzz import kept
+from faultlens.op_model.arrays import Array, npy
+from faultlens.sandbox.trial.trial import SCRIPT
+from faultlens.target_env.op_library import Interface
 
 FILES = {SCRIPT: b"x = np.load('x0.npy')\n", "x0.npy": npy(Array("int32", (3,), (1, 2, 3)))}
 LIBRARY = "library = tf.load_op_library({!r})"

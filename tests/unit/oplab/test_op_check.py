@@ -12,9 +12,9 @@ from op_sources import findings, kernel
 
 from faultlens.cli import main
 from faultlens.cli.op.check import explanations
-from faultlens.oplab.reading.rules import catalogue, find
-from faultlens.oplab.reading.syntax import Source
-from faultlens.oplab.reading.unit import Unit
+from faultlens.custom_op.check.interpret.unit import Unit
+from faultlens.custom_op.check.rules import catalogue, find
+from faultlens.custom_op.check.syntax.syntax import Source
 
 BAD = kernel("    auto m = x.matrix<float>();  // ← here")
 
@@ -27,7 +27,7 @@ def written(folder: Path, text: str, name: str = "probe.cc") -> str:
 
 @pytest.mark.parametrize("rule", catalogue(), ids=lambda rule: rule.slug)
 def test_each_rule_is_named_and_explained(rule: object) -> None:
-    from faultlens.oplab.reading.rule import Rule
+    from faultlens.custom_op.check.rule import Rule
 
     assert isinstance(rule, Rule)
     assert re.fullmatch(r"OP1\d\d", rule.code)
@@ -190,7 +190,7 @@ def test_no_source_makes_it_fail(step: int) -> None:
     source = kernel(
         "  for (int64_t n = 0; n <= x.NumElements(); ++n) y->flat<float>()(n) = w.vec<float>()(n);"
     ).encode()
-    from faultlens.oplab.reading.check import check
+    from faultlens.custom_op.check.check import check
 
     for at in range(300, len(source), step * 9):
         check(Unit([Source("cut.cc", source[:at])]))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from faultlens.custom_op.new.write import FILES, names_of, write
 from faultlens.errors import FaultlensError
-from faultlens.oplab.skeleton.write import FILES, names_of, write
 
 
 @pytest.mark.parametrize("spelled", ["fast_norm", "FastNorm", "fast-norm", "fastNorm"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens.oplab.sanitizing.findings import Op, finding_of, line_for, without_doubles
-from faultlens.oplab.sanitizing.parsers import asan, gwp_asan, outputs, python_lines, tsan, ubsan, valgrind
-from faultlens.oplab.sanitizing.reports import Frame, Reported, Stack, frame_of
+from faultlens.custom_op.sanitize.findings import Op, finding_of, line_for, without_doubles
+from faultlens.custom_op.sanitize.parsers import asan, gwp_asan, outputs, python_lines, tsan, ubsan, valgrind
+from faultlens.custom_op.sanitize.reports import Frame, Reported, Stack, frame_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "sanitizers"
 OP = Op([Path("/src/planted.cc")])

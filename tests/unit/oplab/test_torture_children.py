@@ -12,8 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import faultlens.oplab.torture
-from faultlens.sandbox import seccomp
+import faultlens.custom_op.fuzz
+from faultlens.sandbox.guest import seccomp
 
 HERE = Path(faultlens.oplab.torture.__file__).parent
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.oplab.torture import plans, wire
-from faultlens.oplab.torture.changes import variants
-from faultlens.oplab.torture.contents import array_of, index_like, settings_of
-from faultlens.oplab.torture.lab import Death, Outcome
-from faultlens.oplab.torture.plans import Plan, Slot
-from faultlens.oplab.torture.script import script_of
-from faultlens.oplab.torture.suspects import Suspect, is_modest, suspects_of
-from faultlens.oplab.torture.tested import Bounds, Kernel, OpUnderTest
-from faultlens.oplab.torture.vast import NEGATIVE, NOTHING, is_vast, vast
-from faultlens.oplab.torture.verdicts import severity_of
-from faultlens.remedy.op_definition import AttributeDefinition, Definition, Input
-from faultlens.remedy.trial import SCRIPT
+from faultlens.custom_op.fuzz import plans, wire
+from faultlens.custom_op.fuzz.changes import variants
+from faultlens.custom_op.fuzz.contents import array_of, index_like, settings_of
+from faultlens.custom_op.fuzz.lab import Death, Outcome
+from faultlens.custom_op.fuzz.plans import Plan, Slot
+from faultlens.custom_op.fuzz.script import script_of
+from faultlens.custom_op.fuzz.suspects import Suspect, is_modest, suspects_of
+from faultlens.custom_op.fuzz.tested import Bounds, Kernel, OpUnderTest
+from faultlens.custom_op.fuzz.vast import NEGATIVE, NOTHING, is_vast, vast
+from faultlens.custom_op.fuzz.verdicts import severity_of
+from faultlens.op_model.op_definition import AttributeDefinition, Definition, Input
+from faultlens.sandbox.trial.trial import SCRIPT
 
 LIBRARY = "/nowhere/ops.so"
 GATHER = OpUnderTest(

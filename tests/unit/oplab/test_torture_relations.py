@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.oplab.torture import fitting, hints, plans
-from faultlens.oplab.torture.lab import Death
-from faultlens.oplab.torture.pace import Pace
-from faultlens.oplab.torture.plans import Fit, Plan, Slot
-from faultlens.oplab.torture.relations import one_element, ways
-from faultlens.oplab.torture.tested import Kernel, OpUnderTest
-from faultlens.remedy.op_definition import Definition, Input
+from faultlens.custom_op.fuzz import fitting, hints, plans
+from faultlens.custom_op.fuzz.lab import Death
+from faultlens.custom_op.fuzz.pace import Pace
+from faultlens.custom_op.fuzz.plans import Fit, Plan, Slot
+from faultlens.custom_op.fuzz.relations import one_element, ways
+from faultlens.custom_op.fuzz.tested import Kernel, OpUnderTest
+from faultlens.op_model.op_definition import Definition, Input
 
 SPLIT = OpUnderTest(
     Definition("X", (Input("values", dtype="float32"), Input("splits", dtype="int64")), (), "x", None, ("values",)),

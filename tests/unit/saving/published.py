@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens.saved.manifest import Manifest, SavedFile, checksum
+from faultlens.model_files.manifest import Manifest, SavedFile, checksum
 from faultlens.saving.checkpoint_target import CheckpointTarget
 from faultlens.saving.target import Target
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from published import save_checkpoint, save_file, save_folder
 
-from faultlens.access import take_access
-from faultlens.saved.generations import folder_of, generations
+from faultlens.fs.access import take_access
+from faultlens.model_files.generations import folder_of, generations
 from faultlens.saving import target as steps
-from faultlens.verification import places
+from faultlens.verify import places
 
 ALICE, BOB, TEAM = 4001, 4002, 4100
 ACL = "system.posix_acl_access"

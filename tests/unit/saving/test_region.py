@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.saved.crc32c import crc32c
+from faultlens.model_files.crc32c import crc32c
 from faultlens.saving.checksums import Part, read_all
 from faultlens.saving.region import ALIGNMENT, BLOCK, LARGE, DiskFile, Region
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from published import save_checkpoint, save_file, save_folder
 
-from faultlens.saved.generations import folder_of, generations, newest_whole, targets_in
-from faultlens.saved.manifest import read_manifest
-from faultlens.saved.writer import Writer
+from faultlens.model_files.generations import folder_of, generations, newest_whole, targets_in
+from faultlens.model_files.manifest import read_manifest
+from faultlens.model_files.writer import Writer
 from faultlens.saving import target as steps
 from faultlens.saving.errors import SaveError
 from faultlens.saving.target import Target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from faultlens.cli.op import check, new, sanitize, test
 
 if TYPE_CHECKING:
-    from faultlens.op_findings import OpReport
+    from faultlens.records.op_finding import OpReport
 
 FINE, FINDINGS, CANNOT = 0, 1, 2
 

@@ -53,7 +53,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if not arguments.paths:
         raise FaultlensError("Nothing to check.", "Name a source, a library, or a folder of sources.")
     from faultlens.cli.op import status_of
-    from faultlens.oplab.reading.examine import examine
+    from faultlens.custom_op.check.examine import examine
     from faultlens.report import op_findings
 
     reads_libraries = any(path.endswith(".so") for path in arguments.paths)
@@ -68,14 +68,14 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _pages() -> Sequence[RulePage]:
-    from faultlens.oplab.reading.library import PAGES
-    from faultlens.oplab.reading.rules import catalogue
+    from faultlens.custom_op.check.library import PAGES
+    from faultlens.custom_op.check.rules import catalogue
 
     return (*catalogue(), *PAGES)
 
 
 def _explain(name: str) -> int:
-    from faultlens.safe_text import one_line
+    from faultlens.text.safe import one_line
 
     wanted = name.strip().lower()
     for code, slug, severity, text in explanations():
@@ -89,8 +89,8 @@ def _explain(name: str) -> int:
 
 def explanations() -> Iterator[tuple[str, str, str, str]]:
     """Code, name, severity and text of all that `faultlens op` can find."""
-    from faultlens.oplab.sanitizing import rules as sanitized
-    from faultlens.oplab.torture import rules as tested
+    from faultlens.custom_op.fuzz import rules as tested
+    from faultlens.custom_op.sanitize import rules as sanitized
 
     for page in _pages():
         yield page.code, page.slug, page.severity, f"{page.headline}\n\n{page.explanation}"

@@ -32,8 +32,8 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.doctor.patient import Wishes, meet
-    from faultlens.oplab.skeleton import write
+    from faultlens.custom_op.new import write
+    from faultlens.target_env.target import Wishes, meet
 
     file_name, op, _ = write.names_of(arguments.name)
     patient = meet(Wishes(python=arguments.python))

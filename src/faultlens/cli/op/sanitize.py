@@ -67,7 +67,7 @@ def register(verbs: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.cli.op import status_of
-    from faultlens.oplab.sanitizing.ladder import Wishes, sanitize
+    from faultlens.custom_op.sanitize.ladder import Wishes, sanitize
     from faultlens.report.op_findings import render
 
     wishes = Wishes(

@@ -76,10 +76,10 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.oplab.building import target_of
-    from faultlens.oplab.torture.campaign import Effort
-    from faultlens.oplab.torture.lab import Limits, Modules
-    from faultlens.oplab.torture.testing import Wishes, torture
+    from faultlens.custom_op.building import target_of
+    from faultlens.custom_op.fuzz.campaign import Effort
+    from faultlens.custom_op.fuzz.lab import Limits, Modules
+    from faultlens.custom_op.fuzz.testing import Wishes, torture
     from faultlens.report import op_findings
 
     subject = Path(arguments.library)

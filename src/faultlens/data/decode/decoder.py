@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from faultlens.data.decode.board import ITEMS, KINDS
-from faultlens.data.decode.sandbox import Decoding, End, Entry, Run, Sandbox
 from faultlens.data.formats.base import Item
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
-from faultlens.scanned import Kind, Place
+from faultlens.records.scan import Kind, Place
+from faultlens.sandbox.guest.board import ITEMS, KINDS
+from faultlens.sandbox.warm.worker import Decoding, End, Entry, Run, Sandbox
+from faultlens.text.safe import one_line
 
 BATCH_BYTES = 32 << 20  # one larger item is a batch of its own
 MAX_ITEM = 1 << 30  # larger ones are not tried

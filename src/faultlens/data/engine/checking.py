@@ -15,9 +15,9 @@ from faultlens.data.look import MAX_FLAWS, Look, Wanted, severity_of
 from faultlens.data.missing import EXTRA, not_there
 from faultlens.data.source import Source
 from faultlens.errors import FaultlensError
-from faultlens.safe_text import one_line
-from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Unchecked
-from faultlens.sizes import in_words
+from faultlens.records.scan import Checked, Flaw, Identity, Piece, Place, Unchecked
+from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words
 
 
 class Signs(NamedTuple):

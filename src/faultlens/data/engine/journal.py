@@ -13,9 +13,9 @@ import msgspec
 
 from faultlens.data.engine.pool import Job
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_text
-from faultlens.home import home
-from faultlens.scanned import SCHEMA_VERSION, Checked, Piece
+from faultlens.fs.state_dir import home
+from faultlens.records.scan import SCHEMA_VERSION, Checked, Piece
+from faultlens.text.file_names import to_text
 
 SYNC_S = 5.0
 AGAIN = frozenset({"changed", "unreadable", "unsupported"})  # what may be different next time

@@ -12,7 +12,7 @@ import msgspec
 
 from faultlens.data.engine.pool import Job, Pool
 from faultlens.errors import FaultlensError
-from faultlens.scanned import Checked, Flaw, Piece, Place
+from faultlens.records.scan import Checked, Flaw, Piece, Place
 
 TASK_BYTES, TASK_PIECES = 1 << 30, 256  # of one task
 MAX_TRIES = 10  # nodes may be lost again and again

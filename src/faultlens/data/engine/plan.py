@@ -13,8 +13,8 @@ from typing import NamedTuple
 from faultlens.data import formats, source
 from faultlens.data.source import is_remote, remote, remote_identity
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name, to_text
-from faultlens.scanned import Flaw, Identity, Piece, Place
+from faultlens.records.scan import Flaw, Identity, Piece, Place
+from faultlens.text.file_names import to_name, to_text
 
 PIECE = 256 << 20
 

@@ -20,16 +20,16 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from faultlens.capture.siginfo import signal_name
 from faultlens.data.decode import Decoding
 from faultlens.data.engine.worker import MARK_SIZE, Answer, Mark, Task, receive, send
 from faultlens.data.look import Wanted
-from faultlens.environment.machine import machine_state
-from faultlens.environment.procfs import resident
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_text
-from faultlens.home import home
-from faultlens.scanned import Checked, Flaw, Kind, Piece, Place
+from faultlens.fs.state_dir import home
+from faultlens.inspection.siginfo import signal_name
+from faultlens.records.scan import Checked, Flaw, Kind, Piece, Place
+from faultlens.system.machine import machine_state
+from faultlens.system.procfs import resident
+from faultlens.text.file_names import to_text
 
 AHEAD, AHEAD_BYTES = 32, 64 << 20  # pieces that a worker is given before it asks
 MAX_SKIPPED = 20  # items of one piece that readers may die of

@@ -21,9 +21,9 @@ from faultlens.data.decode import Decoder, Decoding
 from faultlens.data.engine.checking import Signs, check
 from faultlens.data.look import Wanted
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name
-from faultlens.sandbox import confinement, namespaces
-from faultlens.scanned import Checked, Piece
+from faultlens.records.scan import Checked, Piece
+from faultlens.sandbox.guest import confinement, namespaces
+from faultlens.text.file_names import to_name
 
 MARK_SIZE = 4096
 _TICKS, _LENGTH = struct.Struct("<Q"), struct.Struct("<I")
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a worker is for. Paths are texts: see `file_names.py`."""
+    """What a worker is for. Paths are texts: see `text/file_names.py`."""
 
     wanted: Wanted
     decoding: Decoding | None

@@ -13,7 +13,7 @@ from faultlens.data.formats.unpacking import HARMLESS, MAX_RATIO
 from faultlens.data.formats.zip_archive import check_zip
 from faultlens.data.look import Look
 from faultlens.data.source import MemorySource
-from faultlens.sizes import in_words
+from faultlens.text.sizes import in_words
 
 GZIP = b"\x1f\x8b"
 

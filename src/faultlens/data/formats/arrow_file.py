@@ -11,7 +11,7 @@ from faultlens.data.formats.tables import Column, columns_to_check, images_in, t
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 MAGIC, OLD = b"ARROW1", b"FEA1"
 CONTINUED, END = b"\xff" * 4, b"\xff" * 4 + bytes(4)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 HEAD = 512  # bytes that a format is shown of a file
 

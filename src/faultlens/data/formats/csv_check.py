@@ -7,8 +7,8 @@ from typing import NamedTuple
 from faultlens.data.formats.csv_columns import Columns
 from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open, width
 from faultlens.data.look import Look
-from faultlens.scanned import Kind, Severity
-from faultlens.sizes import in_words
+from faultlens.records.scan import Kind, Severity
+from faultlens.text.sizes import in_words
 
 MAX_KEPT = 1000  # odd lines
 FEW, MAX_DIFFERENT = 3, 0.1  # more, and the lines are no rows of a table

@@ -11,7 +11,7 @@ from faultlens.data.formats.csv_records import blocks, cells, is_blank, learned
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # two bytes for a character
 

@@ -15,7 +15,7 @@ from itertools import accumulate, product
 from typing import NamedTuple
 
 from faultlens.data.source import Source
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 SAMPLE = 64 * 1024  # bytes that the ways of a file are learned from
 ENOUGH = 8  # lines, of them

@@ -18,9 +18,9 @@ from faultlens.data.formats.reading import SourceFile, Spot
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.file_names import to_text
-from faultlens.saved.hdf5 import SIGNATURE, damage
-from faultlens.scanned import Kind, Piece
+from faultlens.model_files.hdf5 import SIGNATURE, damage
+from faultlens.records.scan import Kind, Piece
+from faultlens.text.file_names import to_text
 
 MAX_OBJECTS = 1_000_000
 MAX_PATH = 4096  # characters

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from faultlens.data.formats.numpy_array import index_in, not_finite
 from faultlens.data.formats.reading import Spot
 from faultlens.data.look import Look
-from faultlens.sizes import GIB, MIB, in_words
+from faultlens.text.sizes import GIB, MIB, in_words
 
 if TYPE_CHECKING:
     import numpy

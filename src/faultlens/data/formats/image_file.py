@@ -11,7 +11,7 @@ from faultlens.data.images import kind_of
 from faultlens.data.images.checking import SUFFIXES, check_image
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 MAX_SIZE = 256 << 20
 

@@ -12,7 +12,7 @@ from faultlens.data.formats.numpy_array import check_array
 from faultlens.data.formats.reading import Read, Spot
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 WHOLE = 64 * MIB  # members up to here are looked at in one piece
 MAX_JSON = 16 * MIB

@@ -9,7 +9,7 @@ from faultlens.data.formats.zip_file import ZipFile
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece
+from faultlens.records.scan import Piece
 
 
 class NumpyFile(Format):

@@ -11,8 +11,8 @@ from faultlens.data.formats.tables import Column, columns_to_check, images_in, t
 from faultlens.data.groups import group_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
-from faultlens.sizes import MIB
+from faultlens.records.scan import Piece, Place
+from faultlens.text.sizes import MIB
 
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"
 FOOTER = "the footer"

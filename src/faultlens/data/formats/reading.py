@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from faultlens.data.source import Source
-from faultlens.scanned import Kind
+from faultlens.records.scan import Kind
 
 Read = Callable[[int], bytes]  # the next bytes; fewer than asked for at the end alone
 

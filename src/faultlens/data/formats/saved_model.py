@@ -8,9 +8,9 @@ from pathlib import Path
 from faultlens.data.formats.base import Format
 from faultlens.data.look import Look
 from faultlens.data.source import Source, is_remote
-from faultlens.file_names import to_name
-from faultlens.saved import reader, sstable
-from faultlens.scanned import Kind, Piece
+from faultlens.model_files import reader, sstable
+from faultlens.records.scan import Kind, Piece
+from faultlens.text.file_names import to_name
 
 INDEX = ".index"
 # The first words that fit decide.

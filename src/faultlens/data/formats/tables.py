@@ -10,7 +10,7 @@ from faultlens.data.formats.reading import SourceFile
 from faultlens.data.images import kind_of
 from faultlens.data.images.checking import check_image
 from faultlens.data.look import Look
-from faultlens.scanned import Kind
+from faultlens.records.scan import Kind
 
 ENOUGH = 1000  # values without an image: it is no column of images
 MAX_COLUMNS = 50_000  # of a file

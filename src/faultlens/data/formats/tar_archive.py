@@ -9,7 +9,7 @@ from faultlens.data.formats.reading import CHUNK, DamageError, Read, Spot
 from faultlens.data.formats.tar_walk import DEVICES, LINK, REGULAR, SYMLINK, Member, TarWalk
 from faultlens.data.groups import group_of
 from faultlens.data.look import MAX_PLACES, MAX_VALUES, Look
-from faultlens.file_names import to_text
+from faultlens.text.file_names import to_text
 
 BLOCKED = 1 << 20  # bytes: more zeros than tar pads an archive with
 MAX_CLASS = 64  # bytes that the number of a class takes

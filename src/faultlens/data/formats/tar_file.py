@@ -15,7 +15,7 @@ from faultlens.data.formats.tar_archive import check_tar
 from faultlens.data.formats.tar_walk import BLOCK, REGULAR, TarWalk, is_tar
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 
 class TarFile(Format):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from faultlens.data.formats.reading import CHUNK, DamageError, Read
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 BLOCK = 512
 MAX_EXTENDED = 16 * MIB  # bytes of one long name or one extended header

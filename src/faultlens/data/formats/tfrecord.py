@@ -14,7 +14,7 @@ from faultlens.data.tfrecord import examples
 from faultlens.data.tfrecord.feed import WINDOW, PackedBytes, PlainBytes, Window
 from faultlens.data.tfrecord.records import Records, spans
 from faultlens.data.tfrecord.relations import Relations
-from faultlens.scanned import Kind, Piece, Place
+from faultlens.records.scan import Kind, Piece, Place
 
 SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tfr", ".record", ".records")
 NO_END = 1 << 62

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from faultlens.data.formats.reading import CHUNK, DamageError
 from faultlens.data.source import Source
-from faultlens.sizes import GIB, MIB
+from faultlens.text.sizes import GIB, MIB
 
 STORED, DEFLATED, BZIP2, LZMA = 0, 8, 12, 14
 # Zeros shrink a thousandfold in all honesty; only what also unpacks to a lot is meant to do harm.

@@ -13,8 +13,8 @@ from faultlens.data.formats.unpacking import HARMLESS, MAX_RATIO, METHODS, STORE
 from faultlens.data.formats.zip_directory import ENCRYPTED, Directory, Member, data_of, directory_of, members_of
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.file_names import to_text
-from faultlens.sizes import in_words
+from faultlens.text.file_names import to_text
+from faultlens.text.sizes import in_words
 
 MAX_NAMES = 1_000_000  # that are compared with each other
 MAX_LINK = 4096

@@ -11,7 +11,7 @@ from faultlens.data.formats.zip_archive import check_zip, whole_members
 from faultlens.data.formats.zip_directory import END, LOCAL
 from faultlens.data.look import Look
 from faultlens.data.source import Source
-from faultlens.scanned import Piece, Place
+from faultlens.records.scan import Piece, Place
 
 
 class ZipFile(Format):

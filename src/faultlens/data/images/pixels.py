@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from faultlens.data.images.record import ImageKind, Problem, Walked
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 MAX_PIXELS = 1 << 27  # of all frames together; more are not decoded
 SMALL = {"min_height": 1, "min_width": 1}  # for simplejpeg: the smallest scale that there is

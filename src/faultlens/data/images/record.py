@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from faultlens.scanned import Kind, Severity
+from faultlens.records.scan import Kind, Severity
 
 ImageKind = Literal["JPEG", "PNG", "GIF", "BMP", "WebP"]
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from faultlens.data import source
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
-from faultlens.scanned import Flaw, Place
+from faultlens.records.scan import Flaw, Place
 
 EDGE = 1 << 16
 BLOCK = 1 << 20

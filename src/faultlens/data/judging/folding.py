@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from faultlens.data.look import MAX_LARGEST, MAX_PLACES, MAX_VALUES
-from faultlens.scanned import Checked, Flaw, Identity, Piece, Place, Seen, Trait, Unchecked
+from faultlens.records.scan import Checked, Flaw, Identity, Piece, Place, Seen, Trait, Unchecked
 
 MAX_KEPT = 100_000  # flaws of a scan; of more the number alone is kept
 

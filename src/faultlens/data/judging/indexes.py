@@ -11,10 +11,10 @@ from typing import Any
 
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
-from faultlens.file_names import to_name
-from faultlens.safe_text import one_line
-from faultlens.saved.regular import opened
-from faultlens.scanned import Flaw, Place
+from faultlens.model_files.regular import opened
+from faultlens.records.scan import Flaw, Place
+from faultlens.text.file_names import to_name
+from faultlens.text.safe import one_line
 
 MAX_INFORMATION = 8 << 20  # bytes: parsed, they take forty times as much
 MAX_LINE = 200

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from faultlens.data.judging.folding import Folded
 from faultlens.data.judging.schema import Schema
 from faultlens.data.look import severity_of
-from faultlens.scanned import Flaw, Place, Seen, Trait
-from faultlens.sizes import in_words
+from faultlens.records.scan import Flaw, Place, Seen, Trait
+from faultlens.text.sizes import in_words
 
 ENOUGH_RECORDS, ENOUGH_FILES = 100, 3  # below, there is no rule that something could break
 FAR_LARGER, LARGE = 7, 1 << 20  # bits above the median (128 times), and bytes

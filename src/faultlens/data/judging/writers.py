@@ -8,9 +8,9 @@ from pathlib import Path
 
 from faultlens.data.judging.folding import File
 from faultlens.data.source import is_remote
-from faultlens.file_names import to_name
-from faultlens.safe_text import one_line
-from faultlens.scanned import Flaw, Place
+from faultlens.records.scan import Flaw, Place
+from faultlens.text.file_names import to_name
+from faultlens.text.safe import one_line
 
 WRITING = os.O_WRONLY | os.O_RDWR
 

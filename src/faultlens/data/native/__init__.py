@@ -10,7 +10,7 @@ from typing import Protocol
 
 from faultlens.data.native import layout
 from faultlens.data.native.layout import AT_LIMIT, BAD_DATA, BAD_LENGTH, NEED_MORE, StateC
-from faultlens.saved.crc32c import crc32c, masked
+from faultlens.model_files.crc32c import crc32c, masked
 
 LIBRARY = Path(__file__).with_name("libfaultlens_records.so")
 HEADER, FOOTER = 12, 4

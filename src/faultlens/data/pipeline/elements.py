@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from faultlens.safe_text import one_line
+from faultlens.text.safe import one_line
 
 HELD = 8  # elements that are kept while others are made
 MAX_HELD = 256 << 20  # bytes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from faultlens.crash import Record
 from faultlens.errors import FaultlensError
-from faultlens.scanned import Severity
+from faultlens.records.crash import Record
+from faultlens.records.scan import Severity
 
 ConcernKind = Literal[
     "converted",  # values that the promised type cannot hold

@@ -12,9 +12,9 @@ from faultlens.data.quarantine.packed_records import BLOCK, Reader, tail
 from faultlens.data.quarantine.tar_members import END_OF_TAR, MembersOfTar, archives_around, bad_parts
 from faultlens.data.source import Source
 from faultlens.data.tfrecord.feed import Bytes, PackedBytes, PlainBytes
-from faultlens.file_names import to_text
-from faultlens.safe_text import one_line
-from faultlens.scanned import Flaw
+from faultlens.records.scan import Flaw
+from faultlens.text.file_names import to_text
+from faultlens.text.safe import one_line
 
 NAME_LIMIT = 200  # of members, as look.Look shortens them
 

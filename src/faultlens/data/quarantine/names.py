@@ -11,7 +11,7 @@ from faultlens.data.findings import normal
 from faultlens.data.quarantine.clean_copy import NoCopyError
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name, to_text
+from faultlens.text.file_names import to_name, to_text
 
 LIST = "quarantine.json"
 UNFINISHED = ".unfinished"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import msgspec
 
-from faultlens.access import take_access
-from faultlens.crash import Record
 from faultlens.data.findings import Findings, same
 from faultlens.data.quarantine.clean_copy import NoCopyError, write_clean
 from faultlens.data.quarantine.names import LIST, UNFINISHED, Names
 from faultlens.data.source import is_remote, opened
-from faultlens.durable import sync_folder, write_synced
 from faultlens.errors import FaultlensError
-from faultlens.file_names import to_name, to_text
-from faultlens.scanned import Flaw, Identity, Scan, Scanned
+from faultlens.fs.access import take_access
+from faultlens.fs.atomic import sync_folder, write_synced
+from faultlens.records.crash import Record
+from faultlens.records.scan import Flaw, Identity, Scan, Scanned
+from faultlens.text.file_names import to_name, to_text
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 Tell = Callable[[str], None]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from faultlens.data.gaps import Gap
 from faultlens.data.quarantine.packed_records import Reader
 from faultlens.data.tfrecord.feed import Bytes
-from faultlens.scanned import Flaw
+from faultlens.records.scan import Flaw
 
 BLOCK = 512
 END_OF_TAR = bytes(2 * BLOCK)

@@ -18,7 +18,7 @@ from faultlens.data.native.layout import (
 )
 from faultlens.data.tfrecord.records import Run
 from faultlens.data.tfrecord.relations import Beside, Numbers, Relations
-from faultlens.scanned import Kind, Place
+from faultlens.records.scan import Kind, Place
 
 PRESENT = "present"
 EMPTY = KINDS[0]

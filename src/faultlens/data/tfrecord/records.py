@@ -9,8 +9,8 @@ from faultlens.data.look import Look
 from faultlens.data.native import FOOTER, HEADER, length_at, walker
 from faultlens.data.native.layout import AT_LIMIT, BAD_DATA, BAD_LENGTH, NEED_MORE, StateC
 from faultlens.data.tfrecord.feed import Window
-from faultlens.saved.crc32c import masked
-from faultlens.scanned import Kind
+from faultlens.model_files.crc32c import masked
+from faultlens.records.scan import Kind
 
 FRAME = HEADER + FOOTER
 MAX_HELD = 64 << 20  # a larger record is summed up, and not looked into

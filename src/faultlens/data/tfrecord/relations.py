@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypedDict
 
 from faultlens.data.look import Look
-from faultlens.scanned import Kind
+from faultlens.records.scan import Kind
 
 ENOUGH = 64  # images after which what does not hold is forgotten
 MOST = 0.9

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.manifest import Format as FormatName
-from faultlens.saved.saved_model import GRAPH
+from faultlens.model_files.manifest import Format as FormatName
+from faultlens.model_files.saved_model import GRAPH
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, all_variables, is_keras_model
 

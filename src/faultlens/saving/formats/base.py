@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved.manifest import Format as FormatName
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files.manifest import Format as FormatName
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.target import Target
 from faultlens.saving.values import Values, size_of
-from faultlens.sizes import MIB
+from faultlens.text.sizes import MIB
 
 OVERHEAD = MIB  # bytes on disk besides the values of the variables
 

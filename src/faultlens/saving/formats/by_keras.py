@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved import reader
-from faultlens.saved.manifest import Format as FormatName
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files import reader
+from faultlens.model_files.manifest import Format as FormatName
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved import checkpoint, reader
-from faultlens.saved.crc32c import masked
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files import checkpoint, reader
+from faultlens.model_files.crc32c import masked
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.checkpoint_target import CheckpointTarget
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, tracked_variables

@@ -8,8 +8,8 @@ from typing import Any
 
 from keras.src.saving import saving_lib
 
-from faultlens.saved.crc32c import crc32c
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files.crc32c import crc32c
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.checksums import Part, read_all
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format

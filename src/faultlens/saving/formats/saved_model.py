@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from faultlens.saved import reader
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files import reader
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.errors import SaveError
 from faultlens.saving.formats.base import Format, is_keras_model
 from faultlens.saving.formats.checkpoint import describe, verify_bundle

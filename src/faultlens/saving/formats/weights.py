@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faultlens.saved.manifest import SavedVariable
+from faultlens.model_files.manifest import SavedVariable
 from faultlens.saving.checksums import read_all
 from faultlens.saving.formats.base import Format
 from faultlens.saving.hdf5_store import check, large_parts, write_state

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.numpy_baseline import numpy_baseline
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.startup_code import Need, startup_needs, unasked_needs
-from faultlens.environment.binary import Binary
-from faultlens.environment.distributions import Distribution, normal
-from faultlens.environment.elf import ElfError
-from faultlens.environment.machine import own_emulator
-from faultlens.finding import Examination, Finding, Repair
 from faultlens.knowledge.cpu_features import spoken
 from faultlens.knowledge.cpus import cpu_flags, level
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.system.binary import Binary
+from faultlens.system.elf import ElfError
+from faultlens.system.machine import own_emulator
+from faultlens.target_env.distributions import Distribution, normal
+from faultlens.target_env.numpy_baseline import numpy_baseline
+from faultlens.target_env.startup_code import Need, startup_needs, unasked_needs
+from faultlens.target_env.target import Patient
 
 # Libraries that come in several copies, of which the program loads the one for its CPU.
 _CHOSEN_BY_NAME = re.compile(

@@ -5,11 +5,16 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from faultlens.capture.symbols import demangle
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.imports import hidden_folders
-from faultlens.doctor.op_library import (
+from faultlens.doctor.replacement import replacement
+from faultlens.errors import FaultlensError
+from faultlens.inspection.symbols import demangle
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import NOT_GIVEN, Examination, Finding
+from faultlens.system.elf import ElfError
+from faultlens.system.loader import Fault
+from faultlens.target_env.imports import hidden_folders
+from faultlens.target_env.op_library import (  # fmt: skip
     EVERYTHING,
     FRAMEWORK,
     OF_TENSORFLOW,
@@ -22,14 +27,9 @@ from faultlens.doctor.op_library import (
     build_words,
     interface_of,
     read_op,
-)  # fmt: skip
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.replacement import replacement
-from faultlens.environment.elf import ElfError
-from faultlens.environment.loader import Fault
-from faultlens.errors import FaultlensError
-from faultlens.finding import NOT_GIVEN, Examination, Finding
-from faultlens.safe_text import one_line
+)
+from faultlens.target_env.target import Patient
+from faultlens.text.safe import one_line
 
 # The release of Abseil in the names of each TensorFlow, read from its wheels.
 RELEASES = {

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.patient import Patient
-from faultlens.environment.distributions import Distribution
-from faultlens.environment.procfs import read_text
 from faultlens.errors import FaultlensError
-from faultlens.finding import NOT_GIVEN, Examination, Finding
-from faultlens.safe_text import one_line
-from faultlens.saved.reader import read
-from faultlens.saved.record import Kind, Saved
-from faultlens.saved.regular import UnreadError
-from faultlens.sizes import MIB, in_words
+from faultlens.model_files.reader import read
+from faultlens.model_files.record import Kind, Saved
+from faultlens.model_files.regular import UnreadError
+from faultlens.records.finding import NOT_GIVEN, Examination, Finding
+from faultlens.system.procfs import read_text
+from faultlens.target_env.distributions import Distribution
+from faultlens.target_env.target import Patient
+from faultlens.text.safe import one_line
+from faultlens.text.sizes import MIB, in_words
 
 # Peak memory of loading, times the weights, and of the program before it: measured on 400 MB of weights, TF 2.21.
 LOADING: dict[Kind, float] = {"Keras archive": 3.1, "HDF5 file": 2.1, "SavedModel": 2.1, "checkpoint": 2.1}

@@ -5,14 +5,14 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from faultlens.crash import Record
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.cuda_libraries import CudaLibraries, cuda_libraries, names_for, numbers, version_of
-from faultlens.doctor.patient import Patient, TensorFlow
-from faultlens.doctor.tensorflow_build import Build, read_build
-from faultlens.environment.gpus import Gpus
-from faultlens.environment.nvidia_smi import Gpu
-from faultlens.finding import Examination, Finding
+from faultlens.records.crash import Record
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.gpus import Gpus
+from faultlens.system.nvidia_smi import Gpu
+from faultlens.target_env.cuda_libraries import CudaLibraries, cuda_libraries, names_for, numbers, version_of
+from faultlens.target_env.target import Patient, TensorFlow
+from faultlens.target_env.tensorflow_build import Build, read_build
 
 # The oldest driver for each CUDA: docs.nvidia.com/deploy/cuda-compatibility (minor version compatibility), and the
 # release notes of the toolkits for the full numbers.

@@ -3,14 +3,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.cuda_libraries import driver_library, numbers, version_of
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.tensorflow_build import read_build
-from faultlens.environment.gpus import Gpus
-from faultlens.environment.nvidia_smi import Gpu
-from faultlens.finding import Examination, Finding
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.gpus import Gpus
+from faultlens.system.nvidia_smi import Gpu
+from faultlens.target_env.cuda_libraries import driver_library, numbers, version_of
+from faultlens.target_env.target import Patient
+from faultlens.target_env.tensorflow_build import read_build
 
 # Errors of the hardware, in the words of NVIDIA's catalogue of Xids; all others are made by programs, or unclear.
 HARDWARE_XIDS = {

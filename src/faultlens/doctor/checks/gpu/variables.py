@@ -4,15 +4,15 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from faultlens.crash import Record
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.tensorflow_build import read_build
-from faultlens.doctor.xla_flags import FOREIGN, FlagFault, faults, known_names, split
-from faultlens.environment.gpus import Gpus
-from faultlens.environment.nvidia_smi import Gpu
-from faultlens.finding import Examination, Finding
-from faultlens.safe_text import one_line
+from faultlens.records.crash import Record
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.gpus import Gpus
+from faultlens.system.nvidia_smi import Gpu
+from faultlens.target_env.target import Patient
+from faultlens.target_env.tensorflow_build import read_build
+from faultlens.target_env.xla_flags import FOREIGN, FlagFault, faults, known_names, split
+from faultlens.text.safe import one_line
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"

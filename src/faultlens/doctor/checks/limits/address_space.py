@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from faultlens.crash import Limit
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.checks.limits.threads import DEFAULT_STACK, expected_threads, minor_version
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_rlimit
-from faultlens.environment.allowance import Allowance
-from faultlens.finding import Examination, Finding
 from faultlens.knowledge import needs
 from faultlens.knowledge.needs import Need, Threads, Version
-from faultlens.sizes import KIB, in_words
+from faultlens.records.crash import Limit
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.allowance import Allowance
+from faultlens.target_env.target import Patient
+from faultlens.text.sizes import KIB, in_words
 
 
 class AddressSpace(Check):

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.crash import Limit
 from faultlens.doctor.check import Check
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_rlimit
-from faultlens.finding import Examination, Finding
 from faultlens.knowledge.needs import CPU_SECONDS, CPU_SECONDS_SEEN
+from faultlens.records.crash import Limit
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.target import Patient
 
 
 class CpuTime(Check):

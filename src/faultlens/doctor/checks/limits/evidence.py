@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.crash import Limit
 from faultlens.doctor.check import Check
-from faultlens.doctor.patient import Patient
-from faultlens.environment.crash_settings import CrashSettings, own_crash_settings
-from faultlens.finding import Examination
-from faultlens.sizes import in_words
+from faultlens.records.crash import Limit
+from faultlens.records.finding import Examination
+from faultlens.system.crash_settings import CrashSettings, own_crash_settings
+from faultlens.target_env.target import Patient
+from faultlens.text.sizes import in_words
 
 ONLY_PARENTS, ONLY_ADMINISTRATORS = 1, 2  # of kernel.yama.ptrace_scope
 

@@ -3,15 +3,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from faultlens.crash import MachineState
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_group
-from faultlens.environment.allowance import Allowance
-from faultlens.finding import Examination, Finding
 from faultlens.knowledge.needs import MEMORY
-from faultlens.sizes import GIB, in_words
+from faultlens.records.crash import MachineState
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.allowance import Allowance
+from faultlens.target_env.target import Patient
+from faultlens.text.sizes import GIB, in_words
 
 ENOUGH = 2 * GIB
 

@@ -4,15 +4,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from faultlens.crash import Limit
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_rlimit
-from faultlens.environment.storage import Folder, look_at, would_be
-from faultlens.finding import Examination, Finding, Repair
 from faultlens.knowledge.needs import SAVED, SAVED_FILES, SHARED_BY_ONE_WORKER, SHARED_BY_TWO_WORKERS
-from faultlens.sizes import GIB, KIB, in_words
+from faultlens.records.crash import Limit
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.system.storage import Folder, look_at, would_be
+from faultlens.target_env.target import Patient
+from faultlens.text.sizes import GIB, KIB, in_words
 
 SHM = "/dev/shm"
 # Where Python's tempfile looks, in this order, and in the working folder after these.

@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from faultlens.crash import Limit
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.raising import raise_group, raise_rlimit
-from faultlens.environment.allowance import Allowance
-from faultlens.finding import Examination, Finding
 from faultlens.knowledge import needs
-from faultlens.sizes import KIB, MIB, in_words
+from faultlens.records.crash import Limit
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.allowance import Allowance
+from faultlens.target_env.target import Patient
+from faultlens.text.sizes import KIB, MIB, in_words
 
 DEFAULT_STACK = 2 * MIB  # of a thread where RLIMIT_STACK is unlimited (glibc, x86-64)
 ENOUGH_STACK = 8 * MIB  # what systems usually give

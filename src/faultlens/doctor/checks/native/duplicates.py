@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.loading import LoadingError, imagine
-from faultlens.doctor.patient import Patient
-from faultlens.environment.binary import Binary
-from faultlens.environment.elf import ElfError
-from faultlens.environment.linkage import shared_symbols
-from faultlens.environment.loader import Library, Process
-from faultlens.finding import Examination, Finding
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.binary import Binary
+from faultlens.system.elf import ElfError
+from faultlens.system.linkage import shared_symbols
+from faultlens.system.loader import Library, Process
+from faultlens.target_env.loading import LoadingError, imagine
+from faultlens.target_env.target import Patient
 
 # Intel's and LLVM's runtime under the names that they have in wheels: libiomp5.so, libomp-a8b2c3.so.5.
 _LLVM_OPENMP = re.compile(r"lib(?:omp|iomp5)(?![a-z])[^/]*\.so")

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.loading import OPTIONAL, Loading, LoadingError, Refusal, describe, needs, newest
-from faultlens.doctor.patient import Patient
-from faultlens.environment.distributions import Distribution
-from faultlens.environment.loader import Fault, Process
-from faultlens.finding import Examination, Finding
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.loader import Fault, Process
+from faultlens.target_env.distributions import Distribution
+from faultlens.target_env.loading import OPTIONAL, Loading, LoadingError, Refusal, describe, needs, newest
+from faultlens.target_env.target import Patient
 
 # Libraries of the system that wheels count on, and the packages of Debian and Ubuntu that bring them.
 _DEBIAN = {

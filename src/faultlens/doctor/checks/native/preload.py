@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.loading import Loading, LoadingError, Refusal, describe, needs
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.swaps import Swap, consequence, only_with_variables, swapped, without
-from faultlens.environment.linkage import exported_of, exports_of, imports
-from faultlens.environment.loader import Library
-from faultlens.finding import Examination, Finding
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.system.linkage import exported_of, exports_of, imports
+from faultlens.system.loader import Library
+from faultlens.target_env.loading import Loading, LoadingError, Refusal, describe, needs
+from faultlens.target_env.swaps import Swap, consequence, only_with_variables, swapped, without
+from faultlens.target_env.target import Patient
 
 VARIABLE = "LD_PRELOAD"
 _ASAN, _LIBSTDCXX = "__asan_init", "libstdc++.so.6"

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.loading import LoadingError, Refusal, describe, needs
-from faultlens.doctor.patient import Patient
-from faultlens.doctor.swaps import Swap, consequence, only_with_variables, swapped, without
-from faultlens.finding import Examination, Finding
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.loading import LoadingError, Refusal, describe, needs
+from faultlens.target_env.swaps import Swap, consequence, only_with_variables, swapped, without
+from faultlens.target_env.target import Patient
 
 VARIABLE = "LD_LIBRARY_PATH"
 SHOWN = 4

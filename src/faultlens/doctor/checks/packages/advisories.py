@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from faultlens.doctor.check import Check
-from faultlens.doctor.patient import Patient
-from faultlens.finding import Examination
 from faultlens.knowledge import Known, all_known_crashes
 from faultlens.knowledge.crashes import ADVISORIES
+from faultlens.records.finding import Examination
+from faultlens.target_env.target import Patient
 
 
 class Advisories(Check):

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.checks.packages.tensorflow import IMPORTED
-from faultlens.doctor.extension_modules import built_for, for_others_only
-from faultlens.doctor.imports import Module, would_import
-from faultlens.doctor.installed_files import File, Sources, inspect, native_files, sources
-from faultlens.doctor.patient import TENSORFLOW_WHEELS, Patient
 from faultlens.doctor.replacement import own_folder, pip, reinstalled, set_aside, without
-from faultlens.doctor.requirements import demand, needed_by
-from faultlens.environment.distributions import Distribution, in_folder
-from faultlens.finding import Examination, Finding, Repair
+from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.target_env.distributions import Distribution, in_folder
+from faultlens.target_env.extension_modules import built_for, for_others_only
+from faultlens.target_env.imports import Module, would_import
+from faultlens.target_env.installed_files import File, Sources, inspect, native_files, sources
+from faultlens.target_env.requirements import demand, needed_by
+from faultlens.target_env.target import TENSORFLOW_WHEELS, Patient
 
 # (module, package, what fails without its compiled modules), each tried by hiding them from the import.
 COMPILED = (

@@ -7,17 +7,17 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from faultlens.diagnosis import Fix
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.extension_modules import loads
-from faultlens.doctor.imports import hidden_folders, would_import
-from faultlens.doctor.installed_files import native_files
-from faultlens.doctor.numpy_abi import NumpyUse, misfit, numpy_uses
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.replacement import PACKAGE_FOLDERS, Replacement, replacement
-from faultlens.doctor.requirements import admits, demand, needed_by
-from faultlens.environment.distributions import Distribution, in_folder
-from faultlens.finding import Examination, Finding
+from faultlens.records.diagnosis import Fix
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.distributions import Distribution, in_folder
+from faultlens.target_env.extension_modules import loads
+from faultlens.target_env.imports import hidden_folders, would_import
+from faultlens.target_env.installed_files import native_files
+from faultlens.target_env.numpy_abi import NumpyUse, misfit, numpy_uses
+from faultlens.target_env.requirements import admits, demand, needed_by
+from faultlens.target_env.target import Patient
 
 
 class Group(NamedTuple):

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.generated_code import Generated, Runtime, misfit, read_generated, read_runtime, wanted
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.replacement import Replacement, replacement
-from faultlens.doctor.requirements import demand
-from faultlens.environment.distributions import Distribution
-from faultlens.finding import Examination, Finding
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.distributions import Distribution
+from faultlens.target_env.generated_code import Generated, Runtime, misfit, read_generated, read_runtime, wanted
+from faultlens.target_env.requirements import demand
+from faultlens.target_env.target import Patient
 
 IMPLEMENTATION = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
 # A module of TensorFlow's that every import of it loads.

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.imports import would_import
-from faultlens.doctor.patient import Patient
-from faultlens.finding import Examination, Finding
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.imports import would_import
+from faultlens.target_env.target import Patient
 
 # What `import tensorflow` takes from the standard library (2.12, 2.15 and 2.21 agree on these), as sys.modules told.
 TAKEN = frozenset(

@@ -9,13 +9,13 @@ from packaging.requirements import Requirement
 from faultlens.doctor.check import Check, fix
 from faultlens.doctor.checks.packages.tensorflow import IMPORTED
 from faultlens.doctor.importing import Failure, Trial, try_import
-from faultlens.doctor.imports import would_import
-from faultlens.doctor.patient import Patient
 from faultlens.doctor.replacement import replacement
-from faultlens.doctor.requirements import admits, demands, needed_by, provider
-from faultlens.doctor.source_imports import Place, imports_of
-from faultlens.environment.distributions import Distribution, normal
-from faultlens.finding import Examination, Finding
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.distributions import Distribution, normal
+from faultlens.target_env.imports import would_import
+from faultlens.target_env.requirements import admits, demands, needed_by, provider
+from faultlens.target_env.source_imports import Place, imports_of
+from faultlens.target_env.target import Patient
 
 TENSORFLOW, KERAS = "import tensorflow", "import keras"
 STATEMENTS = {TENSORFLOW: "`import tensorflow`", KERAS: "`import keras` and `tf.keras`"}

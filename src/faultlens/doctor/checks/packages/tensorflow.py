@@ -8,15 +8,15 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from faultlens.doctor.check import Check, fix
-from faultlens.doctor.imports import Module, would_import
-from faultlens.doctor.keras_settings import VARIABLE, chosen_backend
-from faultlens.doctor.patient import Patient, TensorFlow
 from faultlens.doctor.replacement import replacement, set_aside, without
-from faultlens.doctor.requirements import admits, demand, demands, provider
-from faultlens.doctor.source_names import lacking
-from faultlens.environment.distributions import normal
-from faultlens.finding import Examination, Finding
-from faultlens.safe_text import one_line
+from faultlens.records.finding import Examination, Finding
+from faultlens.target_env.distributions import normal
+from faultlens.target_env.imports import Module, would_import
+from faultlens.target_env.keras_settings import VARIABLE, chosen_backend
+from faultlens.target_env.requirements import admits, demand, demands, provider
+from faultlens.target_env.source_names import lacking
+from faultlens.target_env.target import Patient, TensorFlow
+from faultlens.text.safe import one_line
 
 # What `import tensorflow` itself imports, by the name of the package that brings it. Tried on 2.15 and 2.21 by taking
 # away one at a time; without the others it declares (keras, libclang, tensorboard, grpcio, h5py, …) the import works.

@@ -1,0 +1,1 @@
+"""What a kernel does on each of its paths."""

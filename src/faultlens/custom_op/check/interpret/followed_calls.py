@@ -1,0 +1,87 @@
+"""What the caller knows after a call of a function of the same source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from faultlens.custom_op.check.interpret.casts import narrowed
+from faultlens.custom_op.check.interpret.state import State
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.syntax.functions import Function
+from faultlens.custom_op.check.syntax.syntax import Node
+
+if TYPE_CHECKING:
+    from faultlens.custom_op.check.interpret.walk import Walker
+
+DEEPEST = 5  # calls within calls
+
+
+def followed(
+    walker: Walker, node: Node, function: Function, values: list[Symbol], state: State
+) -> list[tuple[State, Symbol]]:
+    """All ways through the function, as its caller sees them."""
+    inner = state.copy()
+    inner.variables, inner.types, inner.unset, inner.refers, inner.stale = {}, {}, frozenset(), {}, frozenset()
+    addressed: dict[str, str] = {}  # variables of the caller that it writes to, and what they are called inside
+    for number, parameter in enumerate(function.parameters):
+        value = values[number] if number < len(values) else ("param", parameter.name)
+        if value[0] == "addr" and not str(value[1]).startswith("this."):
+            inside = f"{value[1]}^{len(walker.frames)}"
+            addressed[str(value[1])] = inside
+            inner.variables[inside] = state.variables.get(str(value[1]), UNKNOWN)
+            value = ("addr", inside)
+        narrowed(walker, node, state, value, parameter.type)
+        inner.variables[parameter.name] = value
+        inner.types[parameter.name] = parameter.type
+    before = walker.calls, walker.loops, walker.owner
+    walker.calls, walker.loops = (*walker.calls, node), 0
+    elsewhere = function.of_class in walker.unit.classes and not _is_own(walker, function.of_class)
+    if elsewhere:
+        walker.owner, inner.members = walker.unit.classes[function.of_class], {}
+    try:
+        ends = walker.run(function, inner)
+    finally:
+        walker.calls, walker.loops, walker.owner = before
+    if elsewhere:
+        for end, _ in ends:
+            end.members = dict(state.members)
+    found = [(_back(state, end, addressed), value) for end, value in ends]
+    for after, _ in found:
+        if after.failed is not None and state.failed is None:
+            after.let_go = node
+    return found
+
+
+def _is_own(walker: Walker, class_name: str) -> bool:
+    """The class that is followed, or one of its bases."""
+    owner = walker.owner
+    while owner is not None:
+        if owner.name == class_name:
+            return True
+        owner = next((walker.unit.classes[base] for base in owner.bases if base in walker.unit.classes), None)
+    return False
+
+
+def _back(before: State, end: State, addressed: dict[str, str]) -> State:
+    """What the caller knows after the call."""
+    after = end.copy()
+    after.variables = {**before.variables, **{name: end.variables[inside] for name, inside in addressed.items()}}
+    after.types, after.locks = dict(before.types), before.locks
+    after.unset, after.refers, after.stale = before.unset - set(addressed), dict(before.refers), before.stale
+    return after
+
+
+def taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
+    """One of the ways that a call may end becomes what is known."""
+    if not ends:
+        state.possible = False
+        return UNKNOWN
+    end, value = ends[walker.choose(len(ends)) if len(ends) > 1 else 0]
+    outer, types = state.variables, state.types
+    state.__dict__.update(end.copy().__dict__)
+    for name in hidden or ():
+        for now, before in ((state.variables, outer), (state.types, types)):
+            now.pop(name, None)
+            if name in before:
+                now[name] = before[name]  # type: ignore[assignment]
+    return value

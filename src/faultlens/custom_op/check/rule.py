@@ -1,0 +1,73 @@
+"""What a rule is: a code, an explanation, and a look at what the functions of a source do."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.unit import Followed, Unit
+from faultlens.custom_op.check.syntax.syntax import Node
+from faultlens.records.diagnosis import Evidence, Fix
+from faultlens.records.op_finding import OpFinding, Related, Severity
+
+
+class Rule:
+    """One mistake. The docstring of a subclass is its page: what happens, why, and how it is written right."""
+
+    registered: ClassVar[list[type[Rule]]] = []
+
+    code: ClassVar[str]  # "OP101"
+    slug: ClassVar[str]  # "unchecked-rank"
+    severity: ClassVar[Severity]
+    headline: ClassVar[str]  # one line for lists
+
+    def __init_subclass__(cls) -> None:
+        Rule.registered.append(cls)
+
+    @property
+    def explanation(self) -> str:
+        return inspect.cleandoc(type(self).__doc__ or "")
+
+    def examine(self, unit: Unit) -> Iterator[OpFinding]:
+        """All functions of the unit; rules about registrations look at those instead."""
+        for followed in unit.followed:
+            yield from self.look(followed)
+
+    def look(self, followed: Followed) -> Iterable[OpFinding]:  # noqa: ARG002
+        """What one function does wrong."""
+        return ()
+
+    # -------------------------------------------------------------------------------- for subclasses
+
+    def found(
+        self,
+        where: Event | Node,
+        title: str,
+        fix: str,
+        code: str = "",
+        *,
+        followed: Followed | None = None,
+        op: str = "",
+        severity: Severity | None = None,
+        related: Iterable[tuple[str, Node]] = (),
+        evidence: Iterable[tuple[str, str]] = (),
+    ) -> OpFinding:
+        node = where.node if isinstance(where, Event) else where
+        return OpFinding(
+            code=self.code,
+            rule=self.slug,
+            severity=severity or self.severity,
+            title=title,
+            span=node.source.span(node),
+            op=op or (followed.named if followed else ""),
+            related=tuple(Related(says=says, span=other.source.span(other)) for says, other in related),
+            evidence=tuple(Evidence(fact=fact, source=source) for fact, source in evidence),
+            fixes=(Fix(title=fix, detail=code, grade="needs thought"),),
+        )
+
+
+def good(events: Iterable[Event]) -> Iterator[Event]:
+    """Those on paths where no status was set before: the others are a mistake of their own."""
+    return (event for event in events if event.place.failed is None)

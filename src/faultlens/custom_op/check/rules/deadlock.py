@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.unit import Followed, Unit
+from faultlens.custom_op.check.rule import Rule
+from faultlens.custom_op.check.syntax.syntax import Node
+from faultlens.records.op_finding import OpFinding
+
+
+class Deadlock(Rule):
+    """A lock that its own thread holds already is waited for without end; so is one that an earlier call never gave
+    back, because OP_REQUIRES or a `return` left between `lock()` and `unlock()`; and two locks that two functions take
+    in different orders. `mutex_lock` in the smallest block that needs it avoids all three."""
+
+    code = "OP121"
+    slug = "deadlock"
+    severity = "error"
+    headline = "a lock is taken twice, kept, or taken in two orders"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in followed.of("lock"):
+            before = next((node for lock, node in event.place.locks if lock == event.on), None)
+            if (
+                before is not None
+                and "shared" not in event.name
+                and event.on[0] in ("member", "global", "static")
+                and not _recursive(event.on, followed)
+            ):
+                yield self.found(
+                    event, "this lock is held already by the same thread: it waits for itself",
+                    "give it back before, or let a function that needs the lock not take it",
+                    followed=followed, related=[("taken here", before)],
+                )  # fmt: skip
+        told: set[Symbol] = set()
+        for event in followed.of("exit"):
+            for lock in event.place.manual:
+                if lock not in told:
+                    told.add(lock)
+                    taken = next((node for held, node in event.place.locks if held == lock), event.node)
+                    yield self.found(
+                        taken, "the lock is not given back on a path: the next call waits for ever",
+                        "let an object give it back", "mutex_lock lock(mu_);",
+                        followed=followed, related=[("the function is left here", event.node)],
+                    )  # fmt: skip
+
+    def examine(self, unit: Unit) -> Iterator[OpFinding]:
+        yield from super().examine(unit)
+        orders: dict[tuple[Symbol, Symbol], tuple[Node, Followed]] = {}
+        for followed in unit.followed:
+            for event in followed.of("lock"):
+                for lock, _ in event.place.locks:
+                    if lock != event.on and all(each[0] in ("member", "global", "static") for each in (lock, event.on)):
+                        orders.setdefault((lock, event.on), (event.node, followed))
+        for (first, second), (node, followed) in orders.items():
+            other = orders.get((second, first))
+            if other is not None and node.start < other[0].start:
+                yield self.found(
+                    node, f"`{first[1]}` and `{second[1]}` are taken in another order elsewhere: two threads may wait "
+                    "for each other", "take them in one order, or both at once", "std::scoped_lock lock(a_, b_);",
+                    followed=followed, related=[("the other order", other[0])],
+                )  # fmt: skip
+
+
+def _recursive(lock: Symbol, followed: Followed) -> bool:
+    member = followed.owner.members.get(str(lock[1])) if followed.owner and lock[0] == "member" else None
+    kind = member.type if member else followed.unit.globals.get(str(lock[1]), "")
+    return "recursive" in kind

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.extents import extent
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import HIGH, LOW, Symbol, constant, parts
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.limits import unlimited
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.wording import context_of, tensor_named
+from faultlens.records.op_finding import OpFinding
+
+_LACKS = {frozenset({LOW}): "nothing stops a negative one", frozenset({HIGH}): "nothing limits it from above"}
+
+
+class IndexFromData(Rule):
+    """The values of a tensor are given by whoever calls the op. Used as an index without a check, one wrong value reads
+    or writes anywhere: a segmentation fault at best, other people's data or a damaged heap at worst. Negative values
+    are as wrong as large ones: `i < n` alone does not stop -1.
+
+    ```cpp
+    const int64_t i = internal::SubtleMustCopy(indices(k));
+    OP_REQUIRES(ctx, FastBoundsCheck(i, n), errors::InvalidArgument("index ", i, " is not in [0, ", n, ")"));
+    ```
+    """
+
+    code = "OP105"
+    slug = "index-from-data"
+    severity = "error"
+    headline = "a value from a tensor is used as an index, and nothing has limited it"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("index")):
+            for index in event.by:
+                found = unlimited(event.place, index)
+                if found is None or _fits(event, found[0]) or _made_for(event, found[0]):
+                    continue
+                data, sides = found
+                name = tensor_named(data[1], followed.op)
+                lacks = _LACKS.get(sides, "nothing has limited it")
+                context = context_of(event.node)
+                yield self.found(
+                    event,
+                    f"a value from {name} is used as an index, and {lacks}",
+                    "check each value before it is used",
+                    f"OP_REQUIRES({context}, FastBoundsCheck(index, limit),\n"
+                    '            errors::InvalidArgument("index ", index, " is not in [0, ", limit, ")"));',
+                    followed=followed,
+                )
+                break
+
+
+def _made_for(event: Event, data: Symbol) -> bool:
+    """The buffer was allocated with the same values."""
+    shape = event.place.shapes.get(event.on, ("unknown",))
+    return any(part[0] == "elem" and part[1] == data[1] for part in parts(shape))
+
+
+def _fits(event: Event, data: Symbol) -> bool:
+    """A byte into a table of 256."""
+    size = extent(event.place, event.on)
+    known = constant(size) if size is not None else None
+    return known is not None and ((data[3] == "uint8" and known >= 256) or (data[3] == "bool" and known >= 2))

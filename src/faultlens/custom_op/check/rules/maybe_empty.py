@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.checked import facts, not_empty, size_told, speaks_of
+from faultlens.custom_op.check.interpret.events import Event, Place
+from faultlens.custom_op.check.interpret.symbols import Symbol, constant, is_tensor, linear, minus, parts
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.syntax.types import is_integer
+from faultlens.custom_op.check.wording import context_of, tensor_named
+from faultlens.records.op_finding import OpFinding
+
+_SIZES = ("numel", "dim")
+
+
+class MaybeEmpty(Rule):
+    """Tensors may have no elements: `tf.zeros([0])`, the last batch after a filter. Then element 0 and the last element
+    lie outside of the buffer: what is read there is somebody else's (no crash in most runs, measured), what is written
+    damages it. An integer divided by the number of elements is a division by zero: SIGFPE, the process is gone.
+    Floating point numbers divided by it give NaN, which is no crash.
+
+    ```cpp
+    OP_REQUIRES(ctx, x.NumElements() > 0, errors::InvalidArgument("x must not be empty"));
+    ```
+    """
+
+    code = "OP104"
+    slug = "maybe-empty"
+    severity = "error"
+    headline = "the first or last element, or a division by the size, of a tensor that may be empty"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("index")):
+            if is_tensor(event.on) and event.on[0] != "temp":
+                yield from self._element(event, followed)
+            elif event.on[0] == "vec":
+                yield from self._container(event, followed)
+        for event in good(followed.of("divide")):
+            yield from self._division(event, followed)
+
+    def _element(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        if event.name not in ("flat", "ptr", "vec", "unaligned_flat", "matrix", "tensor"):
+            return
+        for index in event.by:
+            known = constant(index)
+            last, most = _is_last(index, event.on), _is_most(index, event.on)
+            if (known is None or known < 0) and not last and not most:
+                continue
+            if most and speaks_of(event.place, index):
+                return
+            if not_empty(event.place, event.on) or (known and size_told(event.place, event.on)):
+                return
+            if event.on[0] == "output" and not _may_be_empty(event.place, event.on):
+                return
+            which = f"what {index[1]} finds" if most else "the last element" if last else f"element {known}"
+            name = tensor_named(event.on, followed.op)
+            may = "which may be empty" if not known else "which may have fewer"
+            yield self._finding(event, followed, f"{which} of {name} is used, {may}", event.on, known or 0)
+            return
+
+    def _container(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        size = event.place.shapes.get(event.on)
+        if size is None or not event.by:
+            return
+        tensors = {part[1] for part in parts(size) if part[0] in _SIZES and is_tensor(part[1])}
+        index = event.by[0]
+        at_end = linear(index) == {**linear(size), (): -1} if constant(size) is None else False
+        if (
+            (constant(index) == 0 or at_end)
+            and tensors
+            and set(linear(size)) <= {(kind, each) for kind in ("numel",) for each in tensors}
+        ):
+            tensor = next(iter(tensors))
+            if not not_empty(event.place, tensor):
+                name = tensor_named(tensor, followed.op)
+                yield self._finding(
+                    event, followed, f"it has as many elements as {name}, which may be empty", tensor, 0
+                )
+
+    def _division(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        divisor = event.by[0]
+        if event.name == "/" and not is_integer(event.detail):
+            return
+        atoms = linear(divisor)
+        sizes = [atom for atom in atoms if atom and (atom[0] in _SIZES or atom[0] == "product")]
+        if not sizes or len(sizes) != len([atom for atom in atoms if atom]) or atoms.get((), 0) > 0:
+            return
+        tensors = {part[1] for atom in sizes for part in parts(atom) if part[0] in _SIZES and is_tensor(part[1])}
+        for tensor in sorted(tensors, key=repr):
+            if not not_empty(event.place, tensor) and not any(
+                divisor in parts(fact.condition) for fact in facts(event.place)
+            ):
+                name = tensor_named(tensor, followed.op)
+                sign = "divided by" if event.name == "/" else "taken modulo"
+                yield self._finding(
+                    event, followed, f"an integer is {sign} the size of {name}, which may be 0", tensor, 0
+                )
+                return
+
+    def _finding(self, event: Event, followed: Followed, title: str, tensor: Symbol, least: int) -> OpFinding:
+        context = context_of(event.node)
+        x = f"{context}->input({tensor[1]})" if tensor[0] == "input" and isinstance(tensor[1], int) else "x"
+        return self.found(
+            event,
+            title,
+            "ask first whether there are any",
+            f"OP_REQUIRES({context}, {x}.NumElements() > {least},\n"
+            '            errors::InvalidArgument("the input must not be empty"));',
+            followed=followed,
+        )
+
+
+def _is_last(index: Symbol, tensor: Symbol) -> bool:
+    """x(n - 1)."""
+    atoms = linear(index)
+    return atoms.get((), 0) == -1 and any(
+        atom and atom[0] in _SIZES and atom[1] == tensor and count == 1 and len(atoms) == 2
+        for atom, count in atoms.items()
+    )
+
+
+def _is_most(index: Symbol, tensor: Symbol) -> bool:
+    """*std::max_element(begin, end), where the two are as far apart as the tensor is long."""
+    if index[0] != "most":
+        return False
+    apart = minus(index[3], index[2])
+    return len(apart) == 1 and next(iter(apart.items())) == (("numel", tensor), 1)
+
+
+def _may_be_empty(place: Place, output: Symbol) -> bool:
+    """An output that was allocated with the shape of an input, or with its size."""
+    shape = place.shapes.get(output)
+    return shape is not None and (
+        shape[0] == "shape" or (shape[0] == "mkshape" and any(constant(dim) is None for dim in shape[1:]))
+    )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import Symbol, is_tensor, parts
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.wording import context_of
+from faultlens.records.op_finding import OpFinding
+
+_ABOUT = ("dims", "dim", "numel", "shape", "dtype", "elem")
+_ENDS = ("abort", "exit", "_exit", "quick_exit", "terminate")
+
+
+class ProcessEnded(Rule):
+    """CHECK and `assert` end the process, and with it hours of training, where the caller gave a wrong input. They are
+    for what cannot happen. What the caller decides (ranks, sizes, types, values) is checked with OP_REQUIRES, which
+    becomes an error in Python. DCHECK checks nothing at all in a release."""
+
+    code = "OP130"
+    slug = "process-ended"
+    severity = "warning"
+    headline = "a wrong input ends the process instead of giving an error"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        if not followed.computes:
+            return
+        for event in good(followed.of("call")):
+            context = context_of(event.node)
+            if (
+                event.detail == "check"
+                and not event.name.startswith("D")
+                and event.by
+                and _about_input(event, event.by[0])
+            ):
+                asks = event.node.text.partition("(")[2].rpartition(")")[0]
+                yield self.found(
+                    event,
+                    f"{event.name} ends the process where the input is wrong",
+                    "return an error",
+                    f'OP_REQUIRES({context}, {" ".join(asks.split())[:60]}, errors::InvalidArgument("…"));',
+                    followed=followed,
+                )
+            elif event.name in _ENDS and event.node.get("function") is not None:
+                yield self.found(
+                    event, f"`{event.name}` ends the whole process", "return an error",
+                    f'{context}->CtxFailure(errors::Internal("…"));\nreturn;', followed=followed,
+                )  # fmt: skip
+
+
+def _about_input(event: Event, condition: Symbol) -> bool:
+    """It asks about an input what no OP_REQUIRES has asked before."""
+    asked = {part for part in parts(condition) if part[0] in _ABOUT and is_tensor(part[1]) and part[1][0] == "input"}
+    known = {part[1] for fact in facts(event.place) for part in parts(fact.condition) if part[0] in _ABOUT}
+    return bool(asked) and not {part[1] for part in asked} & known

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import Symbol, origins
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.rule import Rule
+from faultlens.records.op_finding import OpFinding
+
+_SAFE = re.compile(
+    r"\batomic\b|\bAtomic|\bmutex\b|\bMutex\b|\bonce_flag\b|\bthread_local\b|\bCounter\b|PersistentTensor|\bNotification\b|\bcondition_variable\b|\bBlockingCounter\b"
+)
+
+
+class SharedState(Rule):
+    """One kernel object serves all calls of its node, and TensorFlow runs them in several threads at once: parallel
+    branches, `map(num_parallel_calls=…)`, two callers of one function. A member, static or global variable that
+    `Compute` changes without a lock is a data race: lost updates, torn values, and with containers a damaged heap. The
+    same holds for a variable of `Compute` that the lambda of `Shard` or `ParallelFor` changes.
+
+    ```cpp
+    mutex mu_;
+    int64_t calls_ TF_GUARDED_BY(mu_) = 0;
+    …
+    mutex_lock lock(mu_);
+    ++calls_;
+    ```
+    """
+
+    code = "OP116"
+    slug = "shared-state"
+    severity = "error"
+    headline = "state that several threads share is changed without a lock"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        if not followed.computes or (followed.owner is None):
+            return
+        told = set()
+        for event in followed.of("assign"):
+            if event.place.locks or event.name in told or _is_safe(event, followed) or _only_once(event):
+                continue
+            told.add(event.name)
+            yield self._finding(event, followed)
+        for event in followed.of("index"):
+            adds = event.write and event.detail != "=" and event.place.parallel is not None and not event.place.locks
+            if adds and _is_shared_element(event):
+                yield self.found(
+                    event,
+                    "several threads add to the same element at once",
+                    "let each thread add to an array of its own, and sum those up at the end",
+                    followed=followed,
+                )
+
+    def _finding(self, event: Event, followed: Followed) -> OpFinding:
+        kind = {"member": "a member of the kernel", "static": "static", "global": "global"}.get(event.detail, "")
+        if event.detail == "captured":
+            title = f"`{event.name}` is changed by several threads at once, without a lock"
+            fix, code = "give each thread its own, or use std::atomic", "std::atomic<int64_t> total{0};"
+        else:
+            title = f"`{event.name}` is {kind}: calls in other threads change it at the same time"
+            fix = "guard it, or keep it in a local variable"
+            code = "mutex_lock lock(mu_);  // member: mutex mu_;"
+        return self.found(event, title, fix, code, followed=followed)
+
+
+def _is_safe(event: Event, followed: Followed) -> bool:
+    if event.detail == "member":
+        member = followed.owner.members.get(event.name) if followed.owner else None
+        return member is None or bool(_SAFE.search(member.type))
+    if event.detail == "global":
+        return bool(_SAFE.search(followed.unit.globals.get(event.name, "")))
+    head = event.place.function.node.text
+    declared = re.search(rf"^[^\n;]*\b{re.escape(event.name)}\b", head, re.MULTILINE)
+    everywhere = re.findall(rf"[^\n;{{]*\b{re.escape(event.name)}\s*(?:[;({{=\[]|$)", followed.function.node.text)
+    return any(_SAFE.search(text) for text in (declared.group() if declared else "", *everywhere[:4]))
+
+
+def _only_once(event: Event) -> bool:
+    """std::call_once(flag, [&] { … })."""
+    return any(each.kind == "call_expression" and "call_once" in each.text[:40] for each in event.node.above())
+
+
+def _is_shared_element(event: Event) -> bool:
+    """An index from data, or the same for all: not one that depends on the thread's own range."""
+    own = event.place.parallel
+    if own is None or (event.on[0] in ("array", "vec", "heap") and own.start <= event.on[1] < own.end):
+        return False
+    for index in event.by:
+        counters = [each for part in _outside_of_data(index) if part[0] == "loop" for each in origins(part)]
+        if any(each[0] == "loop" and own.start <= each[2] < own.end for each in counters):
+            return False  # a loop of the thread's own, maybe in a function that it calls with its range
+        if any(part[0] in ("vary", "param", "call", "unknown", "var", "member", "name") for part in origins(index)):
+            return False
+    return bool(event.by)
+
+
+def _outside_of_data(symbol: Symbol) -> Iterator[Symbol]:
+    """Parts of an index, but not those that only say which element of the data it is from."""
+    if symbol[0] == "elem":
+        return
+    yield symbol
+    for part in symbol[1:]:
+        if isinstance(part, tuple) and part and symbol[0] != "loop":
+            yield from _outside_of_data(part)

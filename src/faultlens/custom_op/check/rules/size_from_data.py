@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.checked import facts, not_empty, speaks_of
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import LOW, Symbol, constant, linear, parts, tensors_in
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.limits import unlimited
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.syntax.registered import Op
+from faultlens.custom_op.check.wording import context_of, tensor_named
+from faultlens.records.op_finding import OpFinding
+
+_ENDS = {
+    "vector": "throws std::length_error or std::bad_alloc, and the process ends",
+    "resize": "throws std::length_error or std::bad_alloc, and the process ends",
+    "reserve": "throws std::length_error or std::bad_alloc, and the process ends",
+    "assign": "throws std::length_error or std::bad_alloc, and the process ends",
+    "new": "throws std::bad_alloc, and the process ends",
+    "malloc": "allocates too little or nothing",
+    "shape": "ends the process (CHECK) where it is negative",
+    "stack": "runs out of the stack",
+}
+
+
+class SizeFromData(Rule):
+    """A number of elements that comes from a tensor's values, or from an attribute, is whatever the caller wrote: a
+    negative one, or more than there is memory. `std::vector` and `new` then throw, and an exception that leaves
+    `Compute` ends the process; `TensorShape({n})` ends it itself (CHECK) where `n` is negative. A shape that is only
+    too large is no crash: `allocate_output` returns RESOURCE_EXHAUSTED (measured with 2^50 elements).
+
+    ```cpp
+    OP_REQUIRES(ctx, n >= 0 && n <= kMost, errors::InvalidArgument("n must be in [0, ", kMost, "], not ", n));
+    ```
+    """
+
+    code = "OP106"
+    slug = "size-from-data"
+    severity = "error"
+    headline = "memory is allocated by a number from data that nothing has limited"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("size")):
+            if event.place.in_try and event.name != "shape":
+                continue
+            for size in event.by:
+                found = unlimited(event.place, size)
+                if found is not None and (event.name != "shape" or LOW in found[1]):
+                    yield self._finding(event, followed, f"a value from {tensor_named(found[0][1], followed.op)}")
+                    break
+                if event.name == "shape" and (why := _negative(event, size)):
+                    yield self._finding(event, followed, why)
+                    break
+                attribute = _open_attribute(event, size, followed.op)
+                if attribute:
+                    yield self._finding(event, followed, f"the attribute `{attribute}`", attribute)
+                    break
+
+    def _finding(self, event: Event, followed: Followed, what: str, attribute: str = "") -> OpFinding:
+        least = ">= 0" if event.name == "shape" else ">= 0 && size <= kMost"
+        context = context_of(event.node)
+        where = 'in the constructor, or in the registration: Attr("k: int >= 0")' if attribute else "check it first"
+        return self.found(
+            event,
+            f"{what} decides how much is allocated, unchecked: it {_ENDS.get(event.name, 'may be anything')}",
+            where,
+            f'OP_REQUIRES({context}, size {least},\n            errors::InvalidArgument("not a size: ", size));',
+            followed=followed,
+            severity="warning" if attribute else None,
+        )
+
+
+def _negative(event: Event, size: Symbol) -> str:
+    """n - k + 1, and nothing has compared the two."""
+    inner = size
+    while (inner[0] in ("+", "/") and constant(inner[2]) is not None) or inner[0] == "/":
+        inner = inner[1]
+    taken = [atom for atom, count in linear(inner).items() if count < 0]
+    given = [atom for atom, count in linear(inner).items() if count > 0]
+    if (
+        not taken
+        or not given
+        or not all(atom == () or atom[0] in ("numel", "dim", "attr") for atom in (*taken, *given))
+    ):
+        return ""
+    for fact in facts(event.place):
+        speaks = parts(fact.condition)
+        if all(atom == () or atom in speaks for atom in (*taken, *given)):
+            return ""
+    if taken == [()] and all(not_empty(event.place, tensor) for tensor in tensors_in(inner)):
+        return ""
+    return "a difference of sizes"
+
+
+def _open_attribute(event: Event, size: Symbol, op: Op | None) -> str:
+    """A number that the registration does not limit from below, used as it is."""
+    if size[0] != "attr" or speaks_of(event.place, size) or op is None:
+        return ""
+    known = op.attributes.get(str(size[1]))
+    if known is None or known.kind != "int" or known.least is not None:
+        return ""
+    return str(size[1]) if not any(size in parts(fact.condition) for fact in event.place.facts) else ""

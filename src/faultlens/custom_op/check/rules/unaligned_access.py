@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import ZERO, Symbol, is_tensor, linear
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.syntax.syntax import Node, name_of
+from faultlens.custom_op.check.syntax.types import size_of
+from faultlens.records.op_finding import OpFinding
+
+_LOADS = re.compile(
+    r"^_mm(256|512)?_(?:mask_|maskz_)?(?:load|store|stream|stream_load)_(?:ps|pd|si128|si256|si512|epi32|epi64)$"
+)
+_VECTORS = re.compile(r"\b__m(128|256|512)[id]?\b")
+_ALIGNED_MOVES = re.compile(r"\b(v?mov(?:aps|apd|dqa\w*|ntps|ntpd|ntdqa?))\b[^\\\n;\"]*")
+_OPERAND = re.compile(r"\(%(\d+)\)")
+_REGISTERS = {"%zmm": 64, "%ymm": 32, "%xmm": 16}
+_WIDTHS = {None: 16, "": 16, "128": 16, "256": 32, "512": 64}
+
+
+class UnalignedAccess(Rule):
+    """`_mm256_load_ps`, a cast to `__m256*` and Eigen maps with `Aligned` need addresses that are multiples of 32 (16,
+    64) bytes, or the process ends with SIGSEGV. TensorFlow aligns the begin of a tensor's buffer to 64 bytes, and
+    `flat<T>()` ends the process where it is not; but `data() + 1`, `data() + row * columns`, a slice that is read
+    with `unaligned_flat` or `data()`, and the memory of `std::vector` and `malloc` (16 bytes) are not.
+
+    ```cpp
+    __m256 v = _mm256_loadu_ps(p + i);   // as fast on every CPU with AVX2 where the address happens to be aligned
+    ```
+    """
+
+    code = "OP119"
+    slug = "unaligned-access"
+    severity = "error"
+    headline = "aligned vector instructions on memory that may not be aligned"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("call")):
+            found = _LOADS.match(event.name)
+            mapped = re.fullmatch(r"Aligned(\d+)", event.name)
+            if mapped and event.by and (why := _why(event.by[0], int(mapped[1]))):
+                says = f"an aligned Eigen::Map needs an address that is a multiple of {mapped[1]}, {why}"
+                yield self._finding(event, followed, says, "Eigen::Map<…, Eigen::Unaligned>")
+            if event.name in ("__builtin_assume_aligned", "assume_aligned") and event.by:
+                width = int(event.by[1][1]) if len(event.by) > 1 and event.by[1][0] == "int" else 32
+                if why := _why(event.by[0], width):
+                    yield self._finding(event, followed, f"this promises a multiple of {width}, {why}", "")
+            if found and event.by:
+                width = _WIDTHS[found[1]]
+                why = _why(event.by[0], width)
+                if why:
+                    better = (
+                        event.name.replace("_load_", "_loadu_")
+                        .replace("_store_", "_storeu_")
+                        .replace("_stream_", "_storeu_")
+                    )
+                    yield self._finding(
+                        event,
+                        followed,
+                        f"`{event.name}` needs an address that is a multiple of {width}, {why}",
+                        f"{better}(…)",
+                    )
+        for event in good(followed.of("cast")):
+            found = _VECTORS.search(event.detail)
+            if found and "*" in event.detail and not _is_given(event.node):
+                width = _WIDTHS[found[1]]
+                why = _why(event.on, width)
+                if why:
+                    yield self._finding(
+                        event,
+                        followed,
+                        f"a `{event.detail}` must be a multiple of {width}, {why}",
+                        "_mm256_loadu_ps(p)",
+                    )
+        for event in good(followed.of("call")):
+            for instruction in _ALIGNED_MOVES.finditer(event.node.text if event.name == "asm" else ""):
+                place = _OPERAND.search(instruction[0])
+                pointer = event.by[int(place[1])] if place and int(place[1]) < len(event.by) else None
+                width = next((width for name, width in _REGISTERS.items() if name in instruction[0]), 16)
+                if pointer and (why := _why(pointer, width)):
+                    says = f"`{instruction[1]}` needs an address that is a multiple of {width}, {why}"
+                    yield self._finding(event, followed, says, "vmovups (%0), %%ymm0")
+
+    def _finding(self, event: Event, followed: Followed, title: str, code: str) -> OpFinding:
+        return self.found(event, title, "use the form for any address", code, followed=followed)
+
+
+def _is_given(node: Node) -> bool:
+    """_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)): the instruction decides what it needs."""
+    call = next((each for each in node.above() if each.kind == "call_expression"), None)
+    return call is not None and name_of(call.get("function")).startswith("_mm")
+
+
+def _why(pointer: Symbol, width: int) -> str:
+    """Why the address is not known to be a multiple of the width; "" where it is, or where nothing is known."""
+    if pointer[0] == "heap" or (pointer[0] == "vec"):
+        return "and the heap gives multiples of 16" if width > 16 else ""
+    if pointer[0] != "ptr":
+        return ""
+    buffer, offset, kind = pointer[1], pointer[2], str(pointer[3])
+    if buffer[0] == "retyped":
+        if offset == buffer[2][2]:  # not moved since the cast
+            return _why(buffer[2], width)
+        buffer = buffer[1]
+    if buffer[0] == "text":
+        return "and text begins anywhere"
+    if buffer[0] in ("vec", "heap") and width > 16:
+        return "and the heap gives multiples of 16"
+    if not is_tensor(buffer):
+        return ""
+    if kind == "void" or not kind:
+        return "and the data of a slice is not" if offset != ZERO or buffer[0] == "input" else ""
+    size = size_of(kind) or 4
+    for atom, count in linear(offset).items():
+        if atom == ():
+            if count * size % width:
+                return f"and this one is moved by {count * size} bytes"
+        elif atom[0] == "loop":
+            step = count * atom[5]
+            if step * size % width:
+                return "and the steps are shorter than that"
+            begin = linear(atom[3])
+            if begin and (set(begin) - {()} or begin.get((), 0) * size % width):
+                return "and the loop begins anywhere"
+        elif count * size % width:
+            return "and this one depends on a size or a value"
+    return ""

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faultlens.custom_op.check.checked import one_element, rank_known, ranks
+from faultlens.custom_op.check.interpret.events import Event
+from faultlens.custom_op.check.interpret.symbols import constant, is_tensor, number, origins
+from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.rule import Rule, good
+from faultlens.custom_op.check.wording import context_of, object_text, tensor_named
+from faultlens.records.op_finding import OpFinding
+
+_ASKS = {0: "IsScalar", 1: "IsVector", 2: "IsMatrix"}
+
+
+class UncheckedRank(Rule):
+    """`vec`, `matrix`, `tensor<T, N>` and `scalar` end the whole process (CHECK, SIGABRT) where the tensor has another
+    rank, and so does `dim_size(k)` of a dimension that is not there. A check in the shape function does not help:
+    measured with TensorFlow 2.21, an op whose shape function demands rank 2 still aborts when it is called eagerly with
+    a vector, and in a graph whose shapes are not known; only a graph with known shapes gives an error. So each of them
+    needs a check in the kernel:
+
+    ```cpp
+    OP_REQUIRES(ctx, TensorShapeUtils::IsMatrix(x.shape()),
+                errors::InvalidArgument("x must be a matrix, not ", x.shape().DebugString()));
+    ```
+    """
+
+    code = "OP101"
+    slug = "unchecked-rank"
+    severity = "error"
+    headline = "an input is used with a rank that nothing has checked"
+
+    def look(self, followed: Followed) -> Iterator[OpFinding]:
+        for event in good(followed.of("view", "dim")):
+            tensor = event.on
+            if not is_tensor(tensor):
+                continue
+            if event.kind == "view":
+                yield from self._view(event, followed)
+            else:
+                yield from self._dim(event, followed)
+
+    def _view(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        rank = event.by[0][1]
+        if rank < 0:
+            return
+        name = tensor_named(event.on, followed.op)
+        if one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on):
+            left = ranks(event.place, event.on)
+            if rank and event.on[0] == "input" and left is not None and left and left != {rank}:
+                title = f"`{event.name}` needs rank {rank}, and the checks let others of {name} pass"
+                yield self._rank(event, followed, title, rank)
+            return
+        says = f"`{event.name}` needs rank {rank}" if rank else "`scalar` needs exactly one element"
+        yield self._rank(event, followed, f"{says}, and nothing has checked {name}", rank)
+
+    def _dim(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+        at = event.by[0] if event.by else number(0)
+        known = constant(at)
+        left = ranks(event.place, event.on) if event.on[0] == "input" else None
+        if left and known is not None and known >= 0 and min(left) <= known and rank_known(event.place, event.on):
+            name = tensor_named(event.on, followed.op)
+            title = f"dimension {known} of {name} is asked for, and the checks let rank {min(left)} pass"
+            yield self._rank(event, followed, title, known + 1, at_least=True)
+            return
+        if rank_known(event.place, event.on) or any(
+            part[0] in ("loop", "vary", "attr", "elem", "param", "member") for part in origins(at)
+        ):
+            return
+        name = tensor_named(event.on, followed.op)
+        least = known + 1 if known is not None and known >= 0 else 1
+        which = f"dimension {known}" if known is not None else "a dimension"
+        yield self._rank(
+            event, followed, f"{which} of {name} is asked for, and nothing has checked its rank", least, at_least=True
+        )
+
+    def _rank(self, event: Event, followed: Followed, title: str, rank: int, at_least: bool = False) -> OpFinding:
+        x, context = object_text(event.node).removesuffix(".shape()").removesuffix("->shape()"), context_of(event.node)
+        if at_least:
+            check = f"{x}.dims() >= {rank}"
+            told = f"{x} needs {rank} dimension{'s' if rank > 1 else ''}"
+        else:
+            asks = _ASKS.get(rank)
+            check = f"TensorShapeUtils::{asks}({x}.shape())" if asks else f"{x}.dims() == {rank}"
+            told = f"{x} must have rank {rank}"
+        return self.found(
+            event,
+            title,
+            "check it first",
+            f'OP_REQUIRES({context}, {check},\n            errors::InvalidArgument("{told}"));',
+            followed=followed,
+        )

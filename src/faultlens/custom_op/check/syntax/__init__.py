@@ -1,0 +1,1 @@
+"""C++ sources as trees: what they define and register."""

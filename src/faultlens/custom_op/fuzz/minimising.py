@@ -1,0 +1,171 @@
+"""Makes the input that showed something as small as it can be while it still does, and proves it in a new Python."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from faultlens import guard_alloc
+from faultlens.custom_op.fuzz import wire
+from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
+from faultlens.custom_op.fuzz.script import script_of
+from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, suspects_of
+from faultlens.op_model import shrink_op
+from faultlens.op_model.op_call import Call, CannotCallError
+from faultlens.records.crash import Crash
+from faultlens.sandbox.trial.trial import Bounds, Files, Surroundings, captured
+
+SECONDS = 15.0  # for making one input smaller
+HANG_SECONDS = 2.0  # that count as one while a hang is made smaller
+PROOF_SECONDS, HANG_PROOF_SECONDS = 90.0, 20.0
+REPEATS = 20
+TURNS = 4
+MOST_BEFORE = 8  # calls before it, in a script
+BY_CHANCE = ("threads-differ", "differs", "varies-when-large")  # shown again by chance only
+AT_ONCE = ("threads", "dataset")  # which thread comes first is chance
+
+
+class Smallest(NamedTuple):
+    suspect: Suspect
+    before: tuple[Call, ...] = ()  # calls without which it does not show
+    again: bool = True  # it was seen a second time
+
+
+class Proof(NamedTuple):
+    """The script, and how a new Python ended that ran it."""
+
+    files: Files
+    crash: Crash | None = None  # None: it did not end the same way
+    fenced: bool = False  # only with the fence
+    ran: bool = True  # False: there was no time for it
+
+
+class Minimiser:
+    def __init__(self, lab: Lab, setup: Setup) -> None:
+        self._lab, self._library, self._limits = lab, setup.library, setup.limits
+        self._deadline = math.inf
+
+    def smallest(self, suspect: Suspect, seconds: float = SECONDS) -> Smallest:
+        """Within about so many seconds."""
+        hangs = suspect.rule == "hang"
+        self._deadline = time.monotonic() + seconds
+        if hangs:
+            self._lab.be_patient(min(HANG_SECONDS, self._limits.seconds))
+        try:
+            return self._smallest(suspect)
+        finally:
+            self._lab.be_patient(self._limits.seconds)
+
+    def _smallest(self, suspect: Suspect) -> Smallest:
+        seen = self._alone(suspect)
+        if seen is None:
+            return self._with_others(suspect)
+        if suspect.outcome.death and seen.probe != "eager":  # the simpler form may do
+            seen = self._alone(seen._replace(probe="eager", options=())) or seen
+        found = [seen]
+
+        def still(call: Call) -> bool:
+            if time.monotonic() > self._deadline:
+                raise shrink_op.OutOfTimeError
+            again = self._shows(found[-1]._replace(call=call))
+            if again is not None:
+                found.append(again)
+            return again is not None
+
+        if suspect.rule not in BY_CHANCE:
+            shrink_op.shrink(seen.call, still)
+        return Smallest(found[-1])
+
+    def _alone(self, suspect: Suspect) -> Suspect | None:
+        """Seen again in a process of its own; what shows by chance gets a few."""
+        for _ in range(3 if suspect.rule in BY_CHANCE or suspect.probe in AT_ONCE else 1):
+            self._lab.fresh()
+            if again := self._shows(suspect):
+                return again
+        return None
+
+    def _shows(self, suspect: Suspect) -> Suspect | None:
+        """Several times where the fence decides: it stands before some blocks, and behind others."""
+        ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
+        times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
+        seen = (self._same(suspect, self._lab.one(ask)) for _ in range(times))
+        return next((each for each in seen if each), None)
+
+    def _same(self, suspect: Suspect, outcome: Outcome) -> Suspect | None:
+        found = suspects_of(suspect.call, suspect.probe, dict(suspect.options), outcome, self._library)
+        return next((each._replace(times=suspect.times) for each in found if each.key == suspect.key), None)
+
+    # -------------------------------------------------------------------------------- not by itself
+
+    def _with_others(self, suspect: Suspect) -> Smallest:
+        """Again and again, or after others: damage and locks that were left behind show later."""
+        ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
+        if again := self._after(suspect, [ask] * REPEATS):
+            own = tuple(wire.understood(each, suspect.call.op, suspect.call.library) for each in [ask] * MOST_BEFORE)
+            return Smallest(again._replace(alone=False), own)
+        needed = list(suspect.outcome.before)
+        in_time = time.monotonic() < self._deadline
+        again = self._after(suspect, needed) if needed and in_time else None
+        if again is None:
+            return Smallest(suspect._replace(alone=False), again=False)
+        size = max(len(needed) // 2, 1)
+        while size and time.monotonic() < self._deadline:
+            for start in range(0, len(needed), size):
+                fewer = needed[:start] + needed[start + size :]
+                if time.monotonic() < self._deadline and self._after(suspect, fewer):
+                    needed = fewer
+                    break
+            else:
+                size //= 2
+        calls = tuple(wire.understood(each, suspect.call.op, suspect.call.library) for each in needed[-MOST_BEFORE:])
+        return Smallest(again._replace(alone=False), calls)
+
+    def _after(self, suspect: Suspect, before: Sequence[bytes]) -> Suspect | None:
+        self._lab.fresh()
+        ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
+        outcomes = self._lab.run([*before, ask], to_first_death=True)
+        found = (self._same(suspect, outcome) for outcome in outcomes)
+        return next((each for each in found if each), None)
+
+
+# ---------------------------------------------------------------------------------------------- the proof
+
+
+def written(found: Smallest, modules: Modules) -> Proof | None:
+    """Not run. None: it cannot be written as a script."""
+    try:
+        return Proof(script_of(found.suspect, found.before, modules), ran=False)
+    except CannotCallError:
+        return None
+
+
+def proven(found: Smallest, setup: Setup) -> Proof | None:
+    """None: it cannot be written as a script."""
+    suspect = found.suspect
+    if (proof := written(found, setup.modules)) is None:
+        return None
+    files = proof.files
+    if suspect.outcome.death is None or suspect.rule in ("memory", "closes-descriptors"):
+        return Proof(files)
+    seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS
+    bounds = Bounds(seconds, setup.limits.memory + (3 << 30))
+    for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+            own = guard_alloc.environment(Path(folder) / "fence", 0, 1, base={}) if with_fence else {}
+            crash = captured(files, Surroundings(setup.python, own), bounds, [folder])
+        if _same_end(suspect, crash, setup.library):
+            return Proof(files, crash, with_fence)
+    return Proof(files)
+
+
+def _same_end(suspect: Suspect, crash: Crash, library: Path) -> bool:
+    if suspect.rule == "hang":
+        return crash.was_running
+    if suspect.rule == "exits":
+        return crash.fault is None and crash.outcome.kind in ("exit", "ok")
+    return crash.fault is not None and key_of_crash(crash, library) == suspect.key[1:]

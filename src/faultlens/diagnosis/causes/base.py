@@ -1,0 +1,95 @@
+"""What a cause is: a name, an explanation, and a rule that looks at one crash."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.records.diagnosis import Evidence, Fix, Location
+
+# How sure a rule may be, in the share of cases in which it is right (docs/accuracy.md has what was measured).
+PROVEN = 0.97  # a counter, a message or a register says so, and nothing else explains it
+STRONG = 0.9  # several facts agree
+LIKELY = 0.75  # the usual explanation of these facts
+POSSIBLE = 0.5  # fits, and so do others
+WEAK = 0.3  # only the circumstances fit
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cause found in a crash."""
+
+    strength: float
+    title: str  # one line about this very crash
+    evidence: tuple[Evidence, ...]
+    fixes: tuple[Fix, ...]
+    location: Location | None = None
+    op: str | None = None
+    against: tuple[str, ...] = ()  # facts that do not fit; each one lowers the confidence
+    by_fence: bool = False  # it rests on the block that the fence caught: others can only guess
+    general: bool = False  # it says what happened, not why: any cause that the facts support says more
+
+
+class Cause(ABC):
+    """One cause. The docstring of a subclass is its page: what it is, how it looks, how to prove and to fix it."""
+
+    registered: ClassVar[list[type[Cause]]] = []
+
+    slug: ClassVar[str]
+    code: ClassVar[str]
+    headline: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        if not inspect.isabstract(cls) and "slug" in cls.__dict__:
+            Cause.registered.append(cls)
+
+    @property
+    def family(self) -> str:
+        """The folder the cause is filed under."""
+        return type(self).__module__.rpartition(".")[0].rpartition(".")[2]
+
+    @property
+    def explanation(self) -> str:
+        return inspect.cleandoc(type(self).__doc__ or "")
+
+    @property
+    def proof(self) -> str:
+        """How to prove it, in one sentence."""
+        section = self.explanation.partition("## How to prove it")[2].partition("\n## ")[0]
+        return " ".join(section.split()).partition(". ")[0].rstrip(".")
+
+    @abstractmethod
+    def examine(self, case: Case) -> Finding | None:
+        """What speaks for this cause; None when nothing does."""
+
+    def rule_out(self, case: Case) -> str | None:  # noqa: ARG002
+        """The fact that excludes this cause, where it would come to mind."""
+        return None
+
+
+def evidence(*facts: tuple[str, str] | Evidence | None) -> tuple[Evidence, ...]:
+    """Pairs of (fact, source); what is None was not found and is left out."""
+    return tuple(
+        fact if isinstance(fact, Evidence) else Evidence(fact=fact[0], source=fact[1])
+        for fact in facts
+        if fact is not None
+    )
+
+
+def safe(title: str, detail: str = "", command: str = "") -> Fix:
+    """A fix that can be applied without much thought."""
+    return Fix(title=title, detail=detail, grade="safe", command=command)
+
+
+def consider(title: str, detail: str = "") -> Fix:
+    """A fix that needs thought."""
+    return Fix(title=title, detail=detail, grade="needs thought")
+
+
+def join(*groups: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Evidence of several sources in one, without repetition."""
+    return tuple(dict.fromkeys(item for group in groups for item in group))

@@ -1,0 +1,107 @@
+"""Was memory used after it was freed or unmapped under an array or tensor?"""
+
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Finding, consider, safe
+from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carried_out, written
+from faultlens.diagnosis.evidence import accesses, fenced
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import Sources, sources_of
+from faultlens.records.crash import FencedBlock
+
+
+class DanglingBuffer(BufferCause):
+    """
+    ## What it is
+    An array or tensor shows memory that it does not own, and the owner gave the memory back: `free` or `munmap`
+    through ctypes, `del` of the array whose address was taken, the end of a dlpack producer. The view does not
+    know.
+
+    ## How it looks
+    SIGSEGV at an address where nothing is mapped, inside code that only copies or computes (`memmove`, NumPy's
+    loops, Eigen). With small buffers often no crash at all, but wrong numbers.
+
+    ## How to prove it
+    The fault address is in a hole of the address space where memory had been; the sources create a view without an
+    owner (`from_address`, `as_array`, `frombuffer`, `from_dlpack`, a bare `a.ctypes.data`) and release the memory.
+
+    ## How to fix it
+    Copy before the memory goes away (`np.array(view)`, `tf.identity` does not help: use
+    `tf.constant(np.array(view))`), or keep the owner alive as long as any view: store it beside the array, release
+    it last.
+    """
+
+    slug = "dangling-buffer"
+    code = "FL701"
+    headline = "memory was freed while an array or tensor still used it"
+
+    def examine(self, case: Case) -> Finding | None:
+        fault = case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block)
+        if fault is None or fault.code != "SEGV_MAPERR" or fault.address is None or fault.access == "execute":
+            return None
+        if (
+            not accesses.is_hole(case.crash, fault.address)
+            or case.is_null
+            or case.hits_stack_end
+            or not carried_out(case)
+        ):
+            return None
+        sources = sources_of(case.crash)
+        strength = self._strength(case, sources)
+        if (
+            strength is None
+            or accesses.cut_pointer(case.crash, fault)
+            or not accesses.is_near(case.crash, fault.address)
+        ):
+            return None
+        return self._outlived(
+            case,
+            strength,
+            (f"nothing is mapped at {fault.address:#x}, among addresses where memory is handed out", "memory map"),
+        )
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        by_python = fenced.asked_by_python(block.freed)
+        if block.misuse != "use after free" or not carried_out(case):
+            return None
+        if fenced.own_frame(block.freed) is not None and not by_python:
+            return None  # native code freed it by itself
+        return by_fence(self._outlived(case, PROVEN if by_python else STRONG), block)
+
+    def _outlived(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
+        sources = sources_of(case.crash)
+        view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
+        release = sources.release or next(iter(reversed(sources.deletions)), None)
+        return self.found(
+            case,
+            strength,
+            "memory was used after it had been freed: an array, a tensor or a pointer outlived its owner",
+            *facts,
+            written(view, "gives access to memory without owning it"),
+            written(release, "gives memory back") if release and view else None,
+            fixes=(
+                safe("copy the data before its memory is released", "np.array(view), or tf.constant(np.array(view))"),
+                consider("keep the owner alive as long as the view", "release the memory after the last use"),
+            ),
+        )
+
+    def _strength(self, case: Case, sources: Sources) -> float | None:
+        address = case.fault.address if case.fault else None
+        view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
+        # TensorFlow's own bounds may be wrong when it computes; when it converts it only copies.
+        computing = case.owner == "tensorflow" and not case.calls(r"NewTensor|NdarrayToTensor|ConvertToEagerTensor")
+        past_end = address is not None and accesses.ran_off(case.crash, address)
+        if case.fault is not None and accesses.started_inside(case.crash, case.fault):
+            return None  # the memory is there: the access led out of it
+        if view is None:
+            # It may be made in a file that is not on the stack: code that only copies for Python is suspicious.
+            return None if computing or past_end else WEAK if case.custom_libraries else POSSIBLE
+        if sources.released_by_thread:
+            return POSSIBLE
+        if sources.release and sources.strided_view is None:
+            return STRONG
+        if sources.mapped_file or sources.strided_view or past_end:
+            return POSSIBLE if sources.deletions else WEAK
+        return LIKELY if sources.deletions or not computing else LIKELY - 0.1

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import re
+
+from faultlens.diagnosis.causes.base import (
+    LIKELY,
+    POSSIBLE,
+    PROVEN,
+    STRONG,
+    WEAK,
+    Cause,
+    Finding,
+    consider,
+    evidence,
+    safe,
+)
+from faultlens.diagnosis.evidence.case import Case, location_of
+from faultlens.diagnosis.evidence.forks import stuck_child
+from faultlens.diagnosis.evidence.kin import facts_of_kin, fixes_of_kin, full_pipe, title_of_kin
+from faultlens.diagnosis.evidence.limits import oom_kills
+from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
+from faultlens.diagnosis.evidence.pace import stalled_for
+from faultlens.diagnosis.evidence.standing import Standing, own_line, standing
+from faultlens.inspection.frames import package_of, short_function
+from faultlens.inspection.owners import owner_of
+from faultlens.inspection.waiting import waits_for
+from faultlens.records.crash import Activity, Crash, Frame, Thread
+from faultlens.records.diagnosis import Fix
+from faultlens.text.sizes import in_words as size_in_words
+
+MOST_TOLD = 3
+_HEADERS = re.compile(r"^(?:std::|__gthread_|__gnu_cxx::)")  # compiled into the program
+
+
+class Hang(Cause):
+    """
+    ## What it is
+    The program made no progress until its time was up: a lock that is never released, a queue or a worker that
+    never answers, an endless loop.
+
+    ## How it looks
+    Nothing happens, with or without CPU load. A scheduler ends it at its time limit.
+
+    ## How to prove it
+    The program is looked at several times before its limit: no step of its loop, next to no CPU time, no I/O. The
+    stacks of all threads tell what each waits for. Mutexes, RLocks and the GIL know which thread has them; who has a
+    plain Python lock is told from the lines of the program (`with lock:`, `lock.acquire()`), so two locks of the same
+    name can be mixed up. Threads that wait for each other in a circle are a deadlock, whatever others do meanwhile. A
+    thread that stands in computing code loops, or works: then [time-limit](time-limit.md) is more likely.
+
+    ## How to fix it
+    Follow the stack of the waiting thread: take locks in one order and release them on every way out (`with lock`,
+    `std::lock_guard` once per function), give `get`, `join` and `wait` a time limit, close datasets and pools.
+    """
+
+    slug = "hang"
+    code = "FL106"
+    headline = "The program made no progress"
+
+    def examine(self, case: Case) -> Finding | None:
+        crash = case.crash
+        if not crash.was_running or crash.fault is not None:
+            return None
+        found = standing(crash)
+        strength = _strength(found, crash)
+        if strength is None:
+            return None
+        return Finding(
+            strength=strength,
+            title=_title(found),
+            location=location_of(_line(found)),
+            op=case.op if found.process is crash else None,
+            evidence=evidence(*_facts(found, crash)),
+            fixes=_fixes(found),
+        )
+
+    def rule_out(self, case: Case) -> str | None:
+        if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data"):
+            return "it went on until its time was up"
+        return None
+
+
+def _strength(found: Standing, crash: Crash) -> float | None:
+    """None: it was at work."""
+    if found.deadlock:
+        if found.state == "advancing":  # beside others that work
+            return POSSIBLE
+        if any(each.same_name for each in found.deadlock):
+            return LIKELY
+        return STRONG if any(each.source == "source" for each in found.deadlock) else PROVEN
+    if (pipe := full_pipe(found)) is not None and pipe.by_parent:
+        return PROVEN
+    if found.state in ("advancing", "moving data"):
+        return None
+    if found.state == "computing":
+        return WEAK  # an endless loop?
+    if found.state == "unclear":
+        return POSSIBLE + 0.1
+    if oom_kills(crash) or stuck_child(crash):
+        return LIKELY
+    if found.state == "unknown" and (found.wait is None or found.wait.kind == "output"):
+        return POSSIBLE
+    return STRONG if found.thread and (found.wait is None or found.wait.kind != "time") else LIKELY
+
+
+def _title(found: Standing) -> str:
+    if found.deadlock:
+        return f"deadlock: {'; '.join(in_words(each, found.process) for each in found.deadlock)}"
+    where = _native_place(found.thread)
+    blocked = _blocked(found)
+    if (title := title_of_kin(found)) is not None:
+        return title
+    who = "it" if found.waiter is None else f"child process {found.process.pid}"
+    if blocked is not None and blocked.holder is not None:
+        return f"no progress: {in_words(blocked, found.process)}"
+    if found.wait is None:
+        return f"no progress{where}: {who} was still running"
+    what = f"{found.wait.what} {blocked.lock}" if blocked and blocked.lock.startswith("`") else found.wait.what
+    if found.wait.kind == "time":
+        return f"no progress{where}: {who} only waits for time to pass"
+    return f"no progress: {who} waits for {what}{where}"
+
+
+def _facts(found: Standing, crash: Crash) -> list[tuple[str, str] | None]:
+    process, activity = found.process, found.process.activity
+    stalled = stalled_for(process)
+    lasted = activity.limit if activity else crash.seconds
+    involved = found.deadlock or found.blocked
+    held = [(_holder_in_words(each, process), each.source or "stack") for each in involved[:MOST_TOLD]]
+    busy = [
+        (f"{thread_in_words(thread, process)} was busy{_at(thread)}, and none of these wait for it", "/proc/PID/task")
+        if found.deadlock
+        else (f"{thread_in_words(thread, process)} was busy{_at(thread)}", "/proc/PID/task")
+        for thread in found.workers[:MOST_TOLD]
+    ]
+    return [
+        (f"the program waits for its child process {process.pid}", "stack") if process is not crash else None,
+        *held,
+        None if held else _stands(found),
+        *_others(found),
+        *facts_of_kin(found, crash),
+        ("no other thread runs code of the program, and it has no children: nobody is left to end the wait", "stack")
+        if _nobody_left(found)
+        else None,
+        (f"no step of its loop for {stalled:.0f} s", "progress") if stalled else None,
+        _idle(activity) if activity and not found.workers else None,
+        *busy,
+        (f"it had run for {lasted:.0f} s and had not ended" if lasted else "it had not ended", "time limit"),
+        (f"threads at that time: {len(process.threads)}", "/proc/PID/task"),
+    ]
+
+
+def _fixes(found: Standing) -> tuple[Fix, ...]:
+    if fixes := fixes_of_kin(found):
+        return fixes
+    if found.deadlock:
+        if len(found.deadlock) == 1:
+            first = consider("do not take it twice", "or use threading.RLock, std::recursive_mutex")
+        elif any(each.lock == "the GIL" for each in found.deadlock):
+            first = consider(
+                "release the GIL before taking the other lock",
+                "Py_BEGIN_ALLOW_THREADS, py::gil_scoped_release; never wait for a thread that needs it while having it",
+            )
+        else:
+            first = consider("take these locks in the same order everywhere", "or one lock for both")
+        return first, safe("give the lock a time limit", "lock.acquire(timeout=…), std::timed_mutex")
+    if found.wait is None:
+        look = consider("look at the condition that ends the loop", "the stack shows where it was")
+        return look, safe("give the wait a time limit", _LIMITS)
+    if found.wait.kind == "time":
+        look = consider("look at the condition for which it sleeps", "it did not come true; give up after some tries")
+        return (look, safe("give it more time", "if it is meant to sleep that long"))
+    detail = "the stacks of all threads are in the report"
+    if _nobody_left(found):
+        detail = "a producer that has ended or was never started; an end marker that is missing"
+    return consider("look at who should end the wait", detail), safe("give the wait a time limit", _LIMITS)
+
+
+def in_words(blocked: Blocked, process: Crash) -> str:
+    """ "thread 7 (load) waits for `lock` (train.py:12), held by the main thread"."""
+    who = thread_in_words(blocked.thread, process)
+    told = f"{who} waits for {blocked.lock}"
+    if blocked.waits_at and blocked.waits_at.line:
+        told += f" in line {blocked.waits_at.line}"
+    if blocked.holder is None:
+        return told
+    itself = blocked.holder.id == blocked.thread.id
+    return f"{told}, which {'it holds itself' if itself else f'{thread_in_words(blocked.holder, process)} holds'}"
+
+
+def _holder_in_words(blocked: Blocked, process: Crash) -> str:
+    told = in_words(blocked, process)
+    if blocked.holder is None:
+        return f"{told}; who holds it is not known"
+    told += f" since line {blocked.taken_at}" if blocked.taken_at else ""
+    return f"{told}, if that is the same lock" if blocked.same_name else told
+
+
+def _blocked(found: Standing) -> Blocked | None:
+    return next((each for each in found.blocked if each.thread is found.thread), None)
+
+
+def _line(found: Standing) -> Frame | None:
+    if found.deadlock:
+        lines = [each.waits_at for each in found.deadlock if each.waits_at]
+        return next(iter(lines), None)
+    if full_pipe(found) and found.waiter and found.waiter.thread:  # there it can be changed
+        return own_line(found.waiter.thread)
+    return own_line(found.thread) if found.thread else None
+
+
+def _native_place(thread: Thread | None) -> str:
+    custom = [frame for frame in thread.frames if owner_of(frame) == "custom"] if thread else []
+    native = next((frame for frame in custom if not _HEADERS.search(frame.function)), next(iter(custom), None))
+    return f" in {short_function(native.function)} of {package_of(native)}" if native else ""
+
+
+def _stands(found: Standing) -> tuple[str, str]:
+    thread = found.thread
+    if found.wait:
+        return f"the thread waits for {found.wait.what}", "stack"
+    if thread is None or not thread.frames:
+        return "its stack could not be read", "gaps"
+    return f"the thread was in {short_function(thread.frames[0].function)}, not in a wait", "stack"
+
+
+def _others(found: Standing) -> list[tuple[str, str]]:
+    """Threads that run the user's code, and what they wait for themselves: often that is the end of the chain."""
+    told = {each.thread.id for each in found.blocked} | {found.thread.id if found.thread else 0}
+    others = [each for each in found.process.threads if each.id not in told and own_line(each)]
+    waits = [(each, wait) for each in others if (wait := waits_for(each))]
+    return [
+        (f"{thread_in_words(each, found.process)} waits for {wait}{_at(each)}", "stack")
+        for each, wait in waits[:MOST_TOLD]
+    ]
+
+
+def _at(thread: Thread) -> str:
+    line = own_line(thread)
+    return f" in {line.function} (line {line.line})" if line else ""
+
+
+def _idle(activity: Activity) -> tuple[str, str]:
+    moved = (activity.read or 0) + (activity.written or 0)
+    return (
+        f"in the last {activity.seconds:.1f} s it used {activity.cpu:.2f} s of CPU time, and read and wrote"
+        f" {size_in_words(moved)}",
+        "/proc/PID",
+    )
+
+
+def _nobody_left(found: Standing) -> bool:
+    if found.wait is None or found.wait.kind != "results" or found.process.children:
+        return False
+    return not any(thread is not found.thread and own_line(thread) for thread in found.process.threads)
+
+
+_LIMITS = "timeout= of get(), join(), wait(), result()"

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.leaks import evidence_of, fixes_of, growth_of
+from faultlens.diagnosis.evidence.limits import (
+    THREAD_STACK,
+    address_space,
+    failed_thread,
+    most_threads,
+    threads_refused,
+)
+from faultlens.diagnosis.evidence.wordings import Wording
+
+
+class ThreadLimit(Cause):
+    """
+    ## What it is
+    No more threads or processes could be started: the control group's `pids.max` (containers), `RLIMIT_NPROC`
+    (`ulimit -u`, which counts all processes and threads of the user) or the kernel's own maximum was reached.
+    TensorFlow starts several threads per core, so large machines with small limits are hit first.
+
+    ## How it looks
+    Abort on "Thread … creation via pthread_create() failed" (the number 11 in it is EAGAIN), "can't start new
+    thread", "Resource temporarily unavailable". The message is the same when the address space is limited.
+
+    ## How to prove it
+    `pids.events` of the control group: its counter `max` went up while the program ran. Otherwise compare the
+    number of threads with `ulimit -u`, and make sure that `ulimit -v` is unlimited.
+
+    ## How to fix it
+    Raise the limit (`--pids-limit` of the container, `ulimit -u`), or start fewer threads:
+    `tf.config.threading.set_intra_op_parallelism_threads`, `set_inter_op_parallelism_threads`, `OMP_NUM_THREADS`,
+    `options.threading.private_threadpool_size`. A program that keeps starting threads must end them too.
+    """
+
+    slug = "thread-limit"
+    code = "FL204"
+    headline = "No more threads could be started"
+
+    def examine(self, case: Case) -> Finding | None:
+        symptom = failed_thread(case)
+        if symptom is None:
+            return None
+        refused, threads = threads_refused(case.crash), most_threads(case.crash)
+        limit = case.crash.cgroup.pids_limit if case.crash.cgroup else None
+        processes = case.crash.limits.get("RLIMIT_NPROC")
+        growth = growth_of(case.crash, "threads")
+        return Finding(
+            strength=_strength(case, refused),
+            title=f"no more threads could be started: the control group allows {limit}"
+            if refused and limit
+            else f"no more threads could be started; it had {threads} or more",
+            evidence=evidence(
+                symptom,
+                (f"the control group refused {refused} threads or processes; its limit is {limit}", "cgroup counter")
+                if refused
+                else None,
+                (f"RLIMIT_NPROC is {processes.soft}", "/proc/PID/limits") if processes and processes.soft else None,
+                (f"at least {threads} threads were seen", "timeline"),
+                *evidence_of(growth),
+            ),
+            fixes=(
+                *fixes_of(growth),
+                consider("raise the limit", "pids.max or --pids-limit of the container, ulimit -u of the user"),
+                safe(
+                    "start fewer threads",
+                    "tf.config.threading.set_inter_op_parallelism_threads(n), set_intra_op_parallelism_threads(n), "
+                    "OMP_NUM_THREADS=n",
+                ),
+            ),
+        )
+
+    def rule_out(self, case: Case) -> str | None:
+        if case.fault is None or case.crash.output.stderr is None or threads_refused(case.crash):
+            return None
+        counted = ", and the control group refused none" if threads_refused(case.crash) == 0 else ""
+        return f"nothing reported that a thread could not be started; {most_threads(case.crash)} ran{counted}"
+
+
+def _strength(case: Case, refused: int | None) -> float:
+    if refused:
+        return PROVEN
+    budget = address_space(case.crash)
+    if budget is not None and (budget.left < 8 * THREAD_STACK or case.crash.method == "status"):
+        return POSSIBLE  # a thread needs address space for its stack
+    if not case.crash.limits and case.mentions(Wording.SETS_ADDRESS_SPACE):
+        return POSSIBLE
+    return LIKELY + 0.1

@@ -1,0 +1,112 @@
+"""What all causes in custom native code share: the place, the op, and the way to prove it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faultlens.diagnosis.causes.base import Cause, Finding, consider, evidence, join
+from faultlens.diagnosis.evidence import fenced, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.ops import loaded_ops
+from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import FencedBlock, Frame
+from faultlens.records.diagnosis import Evidence, Fix, Location
+
+# Code of installed packages is used by many: a bug there is rarer than one in code of the user's own.
+PACKAGE_DISCOUNT = 0.15
+# Threads that race end in all of these ways: with several in the same function none of them is certain.
+RACED = 0.65
+
+
+class NativeCause(Cause):
+    """A bug in code that is neither TensorFlow's nor Python's nor the system's."""
+
+    also_of_races: ClassVar[bool] = False  # what this cause looks like is also how races end
+
+    def blame(
+        self, case: Case, frame: Frame, strength: float, did: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+    ) -> Finding:
+        """The code that was caught on the stack."""
+        package = owner_of(frame) == "package"
+        if self.also_of_races and native_code.others_inside(case, frame):
+            strength = min(strength, RACED)
+        return Finding(
+            strength=strength - (PACKAGE_DISCOUNT if package else 0),
+            title=f"{native_code.place(frame)} {did}",
+            evidence=join(case.fault_evidence[:1], _on_stack(frame), evidence(*facts)),
+            fixes=(fix, _rebuild(native_code.library_of(frame)) if not package else _report(frame)),
+            op=native_code.op_of(case),
+        )
+
+    def blame_by_fence(
+        self, case: Case, block: FencedBlock, frame: Frame, strength: float, title: str, fix: Fix
+    ) -> Finding:
+        """The code that misused a fenced block, or had to do with it."""
+        package, at_work = owner_of(frame) == "package", frame in case.native_stack
+        if self.also_of_races and at_work and native_code.others_inside(case, frame):
+            strength = min(strength, RACED)
+        return Finding(
+            strength=strength - (PACKAGE_DISCOUNT if package else 0),
+            title=title,
+            evidence=join(
+                case.fault_evidence[:1], _on_stack(frame) if at_work else (), evidence(*fenced.facts_of(block))
+            ),
+            fixes=(fix, *((_report(frame),) if package else ())),
+            op=native_code.op_of(case),
+            by_fence=True,
+        )
+
+    def blame_earlier(
+        self, case: Case, strength: float, what: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+    ) -> Finding:
+        """Code that is gone from the stack: the damage was done before it was noticed."""
+        names = native_code.named(case.custom_libraries) or "an extension"
+        op = native_code.op_of(case)
+        loaded = (f"{names} is loaded: neither TensorFlow's code nor an installed package's", "memory map")
+        return Finding(
+            strength=strength,
+            title=f"{what}, most likely by {f'the op {op} of ' if op else ''}{names}",
+            evidence=join(case.fault_evidence, evidence(loaded, *facts)),
+            fixes=(fix, _rebuild(names)),
+            location=custom_call(case),
+            op=op,
+        )
+
+
+def custom_call(case: Case) -> Location | None:
+    """The line that calls the custom code, where there is only one such line."""
+    crash = case.crash
+    sources = sources_of(crash)
+    ops = {op.lower() for op in loaded_ops(crash)}
+    modules = {path.rpartition("/")[2].partition(".")[0] for path in native_code.extensions(case)}
+    lines = {
+        use.location
+        for use in sources.calls
+        if use.name.replace("_", "").lower() in ops or (use.receiver in modules and use.receiver)
+    }
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _on_stack(frame: Frame) -> tuple[Evidence, ...]:
+    return evidence((f"{native_code.place(frame)} was at work: {_whose(frame)}", "native stack"))
+
+
+def _whose(frame: Frame) -> str:
+    if owner_of(frame) == "package":
+        return "code of an installed package"
+    return "neither TensorFlow's code nor an installed package's"
+
+
+def _rebuild(names: str) -> Fix:
+    return consider(
+        f"rebuild {names} with -g -O1 -fsanitize=address and run it again",
+        "LD_PRELOAD the matching libasan.so and libstdc++.so; it then stops at the wrong access with file and line.",
+    )
+
+
+def _report(frame: Frame) -> Fix:
+    return consider(
+        f"update the package that {frame.library and frame.library.rpartition('/')[2]} belongs to, or report the crash",
+        "The native stack in this report is what its authors need.",
+    )

@@ -1,0 +1,97 @@
+"""Did native code call through a function pointer that leads nowhere?"""
+
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, evidence, join, safe
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import foreign_calls, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import Frame
+from faultlens.records.diagnosis import Fix
+
+_SET = safe("set the pointer before use, and check it before the call")
+
+
+class NativeBadFunctionPointer(NativeCause):
+    """
+    ## What it is
+    Native code called through a pointer that does not lead to code: a callback that was never set, one that was
+    overwritten, or a ctypes callback whose Python object had been garbage-collected.
+
+    ## How it looks
+    SIGSEGV where the address is the program counter itself (an execute fault); or, for a ctypes callback that is
+    gone, any death between the library and Python.
+
+    ## How to prove it
+    The CPU could not fetch the instruction at that address; the frame below is the caller. For a callback: the
+    object that `CFUNCTYPE(…)(function)` returned is not stored anywhere that lives as long as the library may call
+    it.
+
+    ## How to fix it
+    Keep a reference to the callback object (`self._callback = CALLBACK(function)`) as long as the library holds it;
+    set pointers to null and check them before the call.
+    """
+
+    slug = "native-bad-function-pointer"
+    code = "FL611"
+    headline = "native code called a function pointer that leads nowhere"
+
+    def examine(self, case: Case) -> Finding | None:
+        fault = case.fault
+        if fault is None or fault.signal not in ("SIGSEGV", "SIGBUS", "SIGILL"):
+            return None
+        if foreign_calls.calls_nowhere(case) is not None:
+            return None  # Python did, not native code
+        frame, callback = native_code.suspect(case), sources_of(case.crash).callback
+        made = (f"{callback.name} makes a callback in {callback.place}", "source") if callback else None
+        keep = safe("keep a reference to the callback object for as long as the library may call it")
+        if callback and foreign_calls.in_callback(case):
+            fact = ("it died on the way from the library back into Python, in ctypes' callback", "native stack")
+            did = "called a ctypes callback whose object is gone"
+            if frame is not None:
+                return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
+            return _called_by_libc(case, did, keep, fact, made)
+        if fault.access == "execute" and frame is None and case.custom_libraries and _called_from_ctypes(case):
+            fact = (
+                "ctypes had called a function whose last act was a jump there, or which is not there",
+                "native stack",
+            )
+            what = f"a function pointer to {fault.address or 0:#x} was called, where there is no code"
+            return self.blame_earlier(case, LIKELY, what, fact, made, fix=_SET)
+        if fault.access == "execute" and frame is None and foreign_calls.called(case):
+            fact = ("the CPU could not fetch an instruction there", "siginfo")
+            did = f"led to a call of {fault.address or 0:#x}, where there is no code"
+            return _called_by_libc(case, did, keep if callback else _SET, fact, made)
+        if fault.access != "execute" or frame is None or frame is not _caller(case):
+            return None
+        return self.blame(
+            case,
+            frame,
+            STRONG,
+            f"called through a pointer to {fault.address or 0:#x}, where there is no code",
+            ("the CPU could not fetch an instruction there", "siginfo"),
+            made,
+            fix=keep if callback else _SET,
+        )
+
+
+def _called_by_libc(case: Case, did: str, fix: Fix, *facts: tuple[str, str] | None) -> Finding:
+    """A function of the system only calls the address that Python gave it."""
+    return Finding(
+        strength=LIKELY + 0.1,
+        title=f"{foreign_calls.name_of(case)}, called through ctypes, {did}",
+        evidence=join(case.fault_evidence, evidence(*facts)),
+        fixes=(fix,),
+    )
+
+
+def _caller(case: Case) -> Frame | None:
+    """Who called: the innermost frame that belongs to any library."""
+    return next((frame for frame in case.native_stack if owner_of(frame) != "unknown"), None)
+
+
+def _called_from_ctypes(case: Case) -> bool:
+    caller = _caller(case)
+    return caller is not None and "libffi" in (caller.library or "")

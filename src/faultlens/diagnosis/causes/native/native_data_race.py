@@ -1,0 +1,68 @@
+"""Do several threads run the same custom native code on shared data?"""
+
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Finding, consider
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import accesses, messages, native_code
+from faultlens.diagnosis.evidence.case import Case
+
+
+class NativeDataRace(NativeCause):
+    """
+    ## What it is
+    Two threads change the same data in custom native code without a lock. TensorFlow runs one kernel object on
+    several threads at once (parallel `map`, branches of a graph), and ctypes releases the GIL during a call.
+
+    ## How it looks
+    A different death each time: a damaged heap, a wild pointer, a null pointer. Two or more threads are inside the
+    same function. With one thread it works.
+
+    ## How to prove it
+    Run it with one thread (`num_parallel_calls=1`, `inter_op_parallelism_threads=1`): it must stop crashing. Built
+    with `-fsanitize=thread`, the library reports both accesses.
+
+    ## How to fix it
+    Protect members and globals of the op with a `mutex`, or keep the state per call. Hold a `threading.Lock` around
+    the ctypes call.
+    """
+
+    slug = "native-data-race"
+    code = "FL610"
+    headline = "threads raced inside custom native code"
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, fault = native_code.suspect(case), case.fault
+        if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGABRT", "SIGBUS") or case.check:
+            return None
+        others = native_code.others_inside(case, frame)
+        also = [other for other in case.crash.also_faulted if other.thread != fault.thread]
+        started, own = native_code.on_started_thread(case), native_code.on_own_thread(case)
+        absurd = bool(others and case.thrown and case.thrown.type in native_code.SIZE_ERRORS)
+        if not (others or started or own) or (case.termination is not None and not absurd):
+            return None
+        damaged = (
+            native_code.in_heap_code(case) is not None
+            or case.said(messages.HEAP_OVERFLOW)
+            or case.said(messages.DOUBLE_FREE)
+            or absurd
+            or accesses.is_wild(fault)
+        )
+        unrelated = bool(accesses.misaligned(fault)) or case.said(messages.STACK_SMASHED)
+        strength = STRONG + 0.02 if others else LIKELY + 0.1 if started else LIKELY + 0.05
+        if others and accesses.ran_off(case.crash, fault.address or 0):
+            strength = POSSIBLE  # it walked off the end of its own buffer: being in company proves nothing
+        if unrelated or not damaged:
+            strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
+        return self.blame(
+            case,
+            frame,
+            strength,
+            "was run by several threads at once, on data that they share",
+            (f"{len(others)} other threads were inside the same function", "native stacks") if others else None,
+            ("the program starts threads that run this function", "source") if started else None,
+            ("it died on a thread that the library itself had started", "native stack") if own else None,
+            ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
+            (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
+            fix=consider("guard the shared data with a mutex, or keep it per call"),
+        )

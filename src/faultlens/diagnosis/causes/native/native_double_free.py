@@ -1,0 +1,83 @@
+"""Is it custom native code that freed memory twice?"""
+
+from __future__ import annotations
+
+import re
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.records.crash import FencedBlock, Frame
+
+_OWNER = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
+_CERTAIN = re.compile(r"double free detected|fasttop")
+
+
+class NativeDoubleFree(NativeCause):
+    """
+    ## What it is
+    Custom native code freed a block twice, freed memory that belongs to somebody else (a tensor's buffer), or
+    something that never came from the allocator.
+
+    ## How it looks
+    SIGABRT with `double free or corruption`, `free(): double free detected in tcache 2` or `free(): invalid
+    pointer`; for large blocks SIGSEGV inside free.
+
+    ## How to prove it
+    The stack shows who called free the second time. AddressSanitizer shows all three: who allocated, who freed
+    first, who freed again.
+
+    ## How to fix it
+    Give every block one owner: `std::vector`, `std::unique_ptr`, `allocate_temp`. Never free what TensorFlow, NumPy
+    or Python gave you.
+    """
+
+    slug = "native-double-free"
+    code = "FL605"
+    headline = "custom native code freed memory twice"
+    also_of_races = True
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, heap = native_code.suspect(case), native_code.in_heap_code(case)
+        if case.block is not None:
+            return self._by_fence(case, case.block, frame)
+        twice = case.said(messages.DOUBLE_FREE) if case.signal == "SIGABRT" else None
+        invalid = case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
+        faulted = case.signal == "SIGSEGV" and heap is not None and "free" in heap.function
+        if not (twice or invalid or (faulted and frame)) or not (frame or case.custom_libraries):
+            return None
+        said = (f"glibc found it: {twice or invalid}", "abort message") if twice or invalid else None
+        if frame is None:
+            if foreign_calls.called(case) or (sources_of(case.crash).frees and not twice):
+                return None
+            return self.blame_earlier(
+                case,
+                LIKELY if twice else POSSIBLE,
+                "a block of memory was freed twice or overwritten",
+                said,
+                fix=_OWNER,
+            )
+        # Some of glibc's words are said of any damage; only these are said of nothing else.
+        certain = twice is not None and _CERTAIN.search(twice)
+        strength = STRONG if certain else LIKELY + 0.07 if twice else LIKELY - 0.1
+        if native_code.on_started_thread(case) or native_code.on_own_thread(case):
+            strength -= 0.15  # several threads that free the same block look alike
+        if foreign_calls.died_in_it(case) and sources_of(case.crash).frees:
+            strength = POSSIBLE  # the function does what Python asks for: free
+        return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_OWNER)
+
+    def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
+        if block.misuse not in ("double free", "invalid free"):
+            return None
+        if frame is None:  # others free it in good faith, who freed it before is to blame
+            frame = fenced.own_frame(block.freed) if not fenced.asked_by_python(block.freed) else None
+        elif fenced.asked_by_python(case.native_stack) and (
+            block.misuse == "invalid free" or fenced.asked_by_python(block.freed)
+        ):
+            return None  # Python asked for both
+        if frame is None:
+            return None
+        title = f"{native_code.place(frame)} freed {fenced.place_in(block)}"
+        return self.blame_by_fence(case, block, frame, PROVEN, title, _OWNER)

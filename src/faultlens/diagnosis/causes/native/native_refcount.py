@@ -1,0 +1,83 @@
+"""Did an extension module spoil the reference count of a Python object?"""
+
+from __future__ import annotations
+
+import re
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import accesses, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.inspection.owners import owner_of
+
+_PYTHON_NOTICED = re.compile(
+    r"Fatal Python error: [^\n]*(?:deallocating (?:None|True|False)|[Nn]egative ?[Rr]ef|refcount|_Py_Dealloc"
+    r"|bool_dealloc|none_dealloc|invalid object|GC object already tracked)[^\n]*|has negative ref count[^\n]*"
+)
+
+
+class NativeRefcount(NativeCause):
+    """
+    ## What it is
+    An extension module gives back a reference that it does not own (`Py_DECREF` of a borrowed one), or keeps an
+    object without taking a reference. The object is freed while Python still uses it.
+
+    ## How it looks
+    Death far from the extension: in the garbage collector, in `dealloc` functions, in attribute access, or at exit;
+    or `Fatal Python error: none_dealloc: deallocating None`.
+
+    ## How to prove it
+    `sys.getrefcount(x)` before and after the call of the extension must be the same. A debug build of Python
+    (`python3-dbg`, `-X dev`) stops sooner.
+
+    ## How to fix it
+    Compare each `Py_INCREF`/`Py_DECREF` with the documentation of the functions used: which references are borrowed
+    (`PyArg_ParseTuple "O"`, `PyList_GetItem`), which are stolen (`PyTuple_SET_ITEM`), which are new. pybind11 or
+    nanobind do this for you.
+    """
+
+    slug = "native-refcount"
+    code = "FL613"
+    headline = "an extension spoiled the reference count of a Python object"
+
+    def examine(self, case: Case) -> Finding | None:
+        modules, by_hand = native_code.extensions(case), sources_of(case.crash).called("Py_DecRef", "Py_IncRef")
+        said = case.said(_PYTHON_NOTICED) if case.signal == "SIGABRT" else None
+        if case.fault is None or not (modules or said or by_hand):
+            return None
+        dead, jumped = native_code.in_object_code(case), self._jumped_from_python(case)
+        gone = by_hand is not None and accesses.is_wild(case.fault)
+        if not (said or ((dead or jumped or gone) and case.signal in ("SIGSEGV", "SIGBUS"))) or self._other_reason(
+            case
+        ):
+            return None
+        names = native_code.named(modules) or "native code"
+        frame = native_code.suspect(case)
+        return self.blame_earlier(
+            case,
+            (STRONG if modules or by_hand else POSSIBLE) if said else LIKELY + 0.05,
+            "a Python object was used after it was freed: its reference count was spoiled",
+            (f"Python noticed: {said}", "stderr") if said else None,
+            (f"{names} is an extension module, which handles references itself", "source") if modules else None,
+            (f"{by_hand.place} changes a reference count by hand", "source") if by_hand else None,
+            (f"it died in {dead.function}, where Python handles objects", "native stack") if dead else None,
+            ("Python jumped through the type of an object that is no object any more", "siginfo") if jumped else None,
+            (f"{native_code.place(frame)} was at work", "native stack") if frame else None,
+            fix=consider(
+                f"check every Py_DECREF and every kept object in {names}", "borrowed references are not yours"
+            ),
+        )
+
+    def _jumped_from_python(self, case: Case) -> bool:
+        caller = next((frame for frame in case.native_stack if owner_of(frame) != "unknown"), None)
+        executed = case.fault is not None and case.fault.access == "execute"
+        return executed and caller is not None and owner_of(caller) == "python"
+
+    def _other_reason(self, case: Case) -> bool:
+        """Without the GIL, with an overwritten heap, or in a C++ exception Python's code dies too."""
+        thread = case.crash.crashed_thread
+        without_gil = case.is_null and thread is not None and not thread.holds_gil
+        overwritten = case.fault is not None and accesses.holds_data(case.fault)
+        null = case.fault is not None and accesses.null_object(case.fault)
+        return without_gil or overwritten or null or case.calls(r"translate_exception|closure_fcn") is not None

@@ -1,0 +1,63 @@
+"""Was a native thread still alive while the process tore itself down?"""
+
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.inspection.frames import is_main
+
+_TEARS_DOWN = r"__run_exit_handlers|_dl_fini|__cxa_finalize|Py_FinalizeEx|^exit\b"
+_FORCED_END = r"FATAL: exception not rethrown"
+
+
+class NativeThreadAtExit(NativeCause):
+    """
+    ## What it is
+    The program was done and shutting down while a thread that native code had started was still running. Either the
+    thread used objects that were destroyed already, or the destructor of a `std::thread` that nobody joined ended
+    the process.
+
+    ## How it looks
+    All work is done, then SIGABRT with `terminate called without an active exception`, or SIGSEGV on a native
+    thread while the main thread is in exit handlers.
+
+    ## How to prove it
+    The process had begun to exit; the crashed stack is below `__run_exit_handlers`, or belongs to a thread of the
+    library.
+
+    ## How to fix it
+    Stop and join the thread before the process exits: offer a `stop()` and register it with `atexit`, or join it in
+    the destructor of its owner. Detaching it only hides the problem.
+    """
+
+    slug = "native-thread-at-exit"
+    code = "FL616"
+    headline = "a native thread was alive when the process shut down"
+
+    def examine(self, case: Case) -> Finding | None:
+        if case.fault is None or case.sent or case.thrown is not None:
+            return None
+        thread, frame = case.crash.crashed_thread, native_code.suspect(case)
+        exiting = case.crash.exiting or case.calls(_TEARS_DOWN) is not None
+        unjoined = case.termination is not None and case.termination.type is None
+        forced = case.said(_FORCED_END)
+        off_main = thread is not None and not is_main(thread, case.crash)
+        if frame is None or not (unjoined or (exiting and (forced or off_main))):
+            return None
+        strength = STRONG + 0.03 if exiting and (unjoined or forced or frame is case.culprit) else LIKELY
+        return self.blame(
+            case,
+            frame,
+            strength if exiting else POSSIBLE,
+            "left a thread behind that was alive when the process shut down",
+            ("the process had begun to shut down", "process state") if exiting else None,
+            ("terminate without an exception: a std::thread was destroyed before it was joined", "stderr")
+            if unjoined
+            else None,
+            ("the crash was on a thread of native code, while the main thread was leaving", "native stacks")
+            if off_main and exiting
+            else None,
+            fix=consider("stop and join the thread before the process exits", "register its stop function with atexit"),
+        )

@@ -1,0 +1,84 @@
+"""Is it custom native code that used memory after it was freed?"""
+
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.records.crash import FencedBlock, Frame
+
+_KEEP_OWNER = consider("keep the owner of the memory, not a bare pointer to it", "store the Tensor, or copy the data")
+
+
+class NativeUseAfterFree(NativeCause):
+    """
+    ## What it is
+    Custom native code used memory that had been given back: a pointer into a tensor kept beyond `Compute`, an
+    object that was deleted elsewhere, a handle that was closed.
+
+    ## How it looks
+    Mostly silent: the memory still holds the old values, or somebody else's. When the block was large it is
+    unmapped and the access is a SIGSEGV; when an object was deleted, its pointers hold what the allocator left
+    there.
+
+    ## How to prove it
+    The pointer itself leads to memory that is not mapped, or holds what glibc writes into freed blocks.
+    `faultlens run --hunt` (again, or with `=all`) stops at the use and tells who allocated the block and who freed it.
+
+    ## How to fix it
+    Keep the owner, not the pointer: store the `Tensor` (it counts references), a `shared_ptr`, or a reference to
+    the Python object; copy what must outlive the call.
+    """
+
+    slug = "native-use-after-free"
+    code = "FL604"
+    headline = "custom native code used freed memory"
+    also_of_races = True
+
+    def examine(self, case: Case) -> Finding | None:
+        frame, fault = native_code.suspect(case), case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block, frame)
+        if frame is None or fault is None or fault.signal != "SIGSEGV" or fault.access == "execute" or case.is_null:
+            return None
+        address = accesses.target(fault)
+        if address is None or frame is not case.culprit or native_code.in_heap_code(case) or accesses.misaligned(fault):
+            return None
+        if case.hits_stack_end or (fault.instruction and fault.instruction.text.startswith("ret")):
+            return None
+        freed = accesses.freed_link(case.crash, fault)
+        wild = accesses.is_wild(fault)
+        hole = accesses.is_hole(case.crash, address) and accesses.is_near(case.crash, address)
+        hole = hole and not accesses.ran_off(case.crash, address)
+        gone = hole and not accesses.started_inside(case.crash, fault) and not accesses.is_half(fault)
+        if not (freed or wild or gone):
+            return None
+        calls = bool(fault.instruction and fault.instruction.text.startswith(("call", "jmp")))
+        strength = STRONG if freed else LIKELY if wild and calls else LIKELY - 0.1 if gone else POSSIBLE
+        if gone and not freed and foreign_calls.handed_in(case):
+            strength = POSSIBLE - 0.05  # Python handed the pointer in
+        return self.blame(
+            case,
+            frame,
+            strength,
+            "used memory that had been freed",
+            ("its pointer holds what glibc leaves in a freed block: a link to the next one", "registers")
+            if freed
+            else None,
+            (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
+            (f"its pointer is no address at all: {address:#x}", "registers") if wild else None,
+            fix=_KEEP_OWNER,
+        )
+
+    def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
+        if block.misuse != "use after free":
+            return None
+        if frame is not None and not foreign_calls.handed_in(case):
+            title = f"{native_code.place(frame)} used {fenced.place_in(block)}"
+            return self.blame_by_fence(case, block, frame, PROVEN, title, _KEEP_OWNER)
+        freed_by = fenced.own_frame(block.freed)
+        if frame is None and freed_by is not None and not fenced.asked_by_python(block.freed):
+            title = f"{native_code.place(freed_by)} freed a block of {block.size:,} bytes that was still in use"
+            return self.blame_by_fence(case, block, freed_by, STRONG, title, _KEEP_OWNER)
+        return None

@@ -1,0 +1,80 @@
+"""Was Python's C API used by a thread that did not hold the GIL?"""
+
+from __future__ import annotations
+
+import re
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.evidence import foreign_calls, native_code
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import Frame
+
+_PYTHON_NOTICED = re.compile(
+    r"Fatal Python error: [^\n]*(?:\bGIL\b|thread state|tstate|PyGILState|PyEval_(?:Save|Restore|Acquire|Release)Thread"
+    r"|wrong thread)[^\n]*"
+)
+
+
+class NativeWithoutGil(NativeCause):
+    """
+    ## What it is
+    Native code used Python's C API on a thread that did not hold the GIL: between `Py_BEGIN_ALLOW_THREADS` and
+    `Py_END_ALLOW_THREADS`, on a thread of its own, in a TensorFlow kernel, or through `ctypes.CDLL`, which releases
+    the GIL around each call.
+
+    ## How it looks
+    SIGSEGV at a small address inside libpython (the current thread state is null), right below a function of the
+    library; or `Fatal Python error: … the function must be called with the GIL held`.
+
+    ## How to prove it
+    The crashed thread did not hold the GIL, and a function of libpython is innermost.
+
+    ## How to fix it
+    Take the GIL around the calls (`PyGILState_Ensure`/`PyGILState_Release`, `py::gil_scoped_acquire`). For ctypes,
+    open a library that uses Python's API with `ctypes.PyDLL`.
+    """
+
+    slug = "native-without-gil"
+    code = "FL614"
+    headline = "Python's C API was used without holding the GIL"
+
+    def examine(self, case: Case) -> Finding | None:
+        thread = case.crash.crashed_thread
+        said = case.said(_PYTHON_NOTICED) if case.signal == "SIGABRT" else None
+        caller = self._caller(case)
+        if thread is None or (caller is None and not said) or case.calls("translate_exception|Py_FinalizeEx"):
+            return None
+        fix = safe(
+            "take the GIL around calls of Python's API", "PyGILState_Ensure; ctypes.PyDLL instead of ctypes.CDLL"
+        )
+        noticed = (f"Python noticed: {said}", "stderr") if said else None
+        if caller is None:
+            if not case.custom_libraries:
+                return None
+            return self.blame_earlier(case, LIKELY, "Python's API was used without the GIL", noticed, fix=fix)
+        if not said and (thread.holds_gil or case.signal not in ("SIGSEGV", "SIGBUS")):
+            return None
+        return self.blame(
+            case,
+            caller,
+            STRONG if said or case.is_null else POSSIBLE,
+            "used Python's API without holding the GIL",
+            ("the thread did not hold the GIL", "Python's thread state") if not thread.holds_gil else None,
+            ("the current thread state is null: that is what Python read", "siginfo") if case.is_null else None,
+            noticed,
+            fix=fix,
+        )
+
+    def _caller(self, case: Case) -> Frame | None:
+        """The native code right below libpython; ctypes itself where it called the API directly."""
+        if not case.native_stack or owner_of(case.native_stack[0]) != "python":
+            return native_code.suspect(case) if case.signal == "SIGABRT" else None
+        outside = (frame for frame in case.native_stack if owner_of(frame) != "python")
+        below = next(outside, None)
+        if below is None:
+            return None
+        if owner_of(below) == "system":  # libffi: called from Python by ctypes
+            return foreign_calls.called(case)
+        return below if owner_of(below) in ("custom", "package") else None

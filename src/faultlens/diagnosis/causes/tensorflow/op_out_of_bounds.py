@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence
+from faultlens.diagnosis.causes.tensorflow import advice
+from faultlens.diagnosis.evidence import fenced
+from faultlens.diagnosis.evidence.accesses import operand, target
+from faultlens.diagnosis.evidence.addresses import file_at
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.messages import DOUBLE_FREE, HEAP_OVERFLOW, INVALID_FREE
+from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
+from faultlens.diagnosis.evidence.wild import past_buffer
+from faultlens.inspection.owners import first_owned
+from faultlens.records.crash import Fault, FencedBlock
+
+
+class OpOutOfBounds(Cause):
+    """
+    ## What it is
+    An op of TensorFlow read or wrote outside of its buffers: an index, a length or a shape among its arguments does
+    not fit the data, and the op does not check it.
+
+    ## How it looks
+    SIGSEGV at an address behind a buffer, often in `memcpy` or a vectorised loop called by the op. If the memory next
+    to the buffer belongs to the program nothing happens at once: the results are garbage, or a later `malloc` or
+    `free` finds the heap damaged and aborts.
+
+    ## How to prove it
+    The address was computed from a pointer into live memory and an index that leads out of it. Call the op alone with
+    the same indices, splits and shapes.
+
+    ## How to fix it
+    Compare the indices, lengths and row splits with the sizes of the data before the call
+    (`tf.debugging.assert_less`). Newer releases often reject them.
+    """
+
+    slug = "op-out-of-bounds"
+    code = "FL503"
+    headline = "TensorFlow left its buffers on input it should have rejected"
+
+    def examine(self, case: Case) -> Finding | None:
+        fault = case.fault
+        if case.block is not None:
+            return self._by_fence(case, case.block)
+        if fault is None or case.sent or case.hits_stack_end or case.custom_frame is not None:
+            return None
+        return self._left_buffer(case, fault) or self._damaged_heap(case, fault)
+
+    def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
+        frame, shared = responsible(case), uses_foreign_memory(case)
+        if block.misuse not in ("overflow", "underflow") or block.seen != "access" or frame is None:
+            return None
+        return Finding(
+            strength=POSSIBLE + 0.05 if shared else STRONG,
+            title=f"{advice.at_work(case)} went {fenced.place_in(block)}",
+            op=case.op,
+            evidence=evidence(
+                *case.fault_evidence[:1],
+                *fenced.facts_of(block),
+                advice.place_evidence(case, frame),
+                *advice.known_evidence(case, self.slug),
+            ),
+            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            against=(shared,) if shared else (),
+            by_fence=True,
+        )
+
+    def _left_buffer(self, case: Case, fault: Fault) -> Finding | None:
+        frame, address = responsible(case), target(fault)
+        if frame is None or address is None or not past_buffer(case) or (address and file_at(case.crash, address)):
+            return None
+        shared = uses_foreign_memory(case)
+        access = operand(fault)
+        registers = "".join(f"; {name} is {value:#x}" for name, value in access.registers.items()) if access else ""
+        return Finding(
+            strength=_strength(case, shared),
+            title=f"{advice.at_work(case)} {'wrote' if fault.access == 'write' else 'read'} outside of its buffers",
+            op=case.op,
+            evidence=evidence(
+                *case.fault_evidence[:1],
+                (f"`{fault.instruction.text}` went to {address:#x}{registers}", "instruction")
+                if fault.instruction
+                else None,
+                advice.place_evidence(case, frame),
+                *advice.known_evidence(case, self.slug),
+            ),
+            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            against=(shared,) if shared else (),
+        )
+
+    def _damaged_heap(self, case: Case, fault: Fault) -> Finding | None:
+        """The heap is damaged, and only TensorFlow's code could have done it."""
+        said = case.said(HEAP_OVERFLOW) or case.said(INVALID_FREE) or case.said(DOUBLE_FREE)
+        if fault.signal != "SIGABRT" or not said or case.custom_libraries or uses_foreign_memory(case):
+            return None
+        if first_owned(case.stack, "tensorflow") is None:
+            return None
+        return Finding(
+            strength=LIKELY if case.op else POSSIBLE,
+            title=f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers",
+            op=case.op,
+            evidence=evidence(
+                (said, "glibc"),
+                ("no native code of your own is loaded, and the sources hand out no memory", "/proc/PID/maps"),
+                *case.fault_evidence,
+                *advice.known_evidence(case, self.slug),
+            ),
+            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+        )
+
+
+def _strength(case: Case, shared: str | None) -> float:
+    if shared or case.custom_libraries or case.crash.exiting:
+        return POSSIBLE + 0.05
+    if activity(case) is not None:
+        return POSSIBLE
+    return STRONG if advice.known(case, OpOutOfBounds.slug) else LIKELY + 0.05

@@ -1,0 +1,140 @@
+"""What was left of the limits when the program ended, and what failed for want of memory."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.messages import line_saying
+from faultlens.records.crash import Crash
+from faultlens.records.diagnosis import Evidence
+from faultlens.text.safe import one_line
+
+MIB = 1 << 20
+THREAD_STACK = 8 * MIB  # what a thread takes of the address space unless told otherwise
+
+# How programs say that memory could not be had.
+_NO_MEMORY = re.compile(
+    r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|[Uu]nable to allocate [\d.]+ \wi?B|failed to map segment"
+    r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|[Oo]ut of memory"
+    r"|std::bad_array_new_length"
+)
+_DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
+# How they say that no thread could be started: the reason may be any limit.
+NO_THREAD = re.compile(
+    r"pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
+    r"|Thread creation failed|unable to create (?:new native )?thread|blas_thread_init: pthread_create"
+    r"|fork: retry: Resource temporarily|\[Errno 11\] Resource temporarily unavailable"
+    r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread"
+)
+# "Unable to allocate 7.45 TiB for an array with shape …"
+_SIZE = re.compile(r"[Uu]nable to allocate (?P<number>[\d.]+) (?P<unit>[KMGTPE]?)i?B")
+_SHAPE = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]+)\] and type (?P<type>\w+)")
+_UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
+_BYTES = {
+    "double": 8,
+    "int64": 8,
+    "uint64": 8,
+    "complex64": 8,
+    "half": 2,
+    "bfloat16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+
+
+class Budget(NamedTuple):
+    """A limit, and how much of it was used."""
+
+    limit: int
+    used: int
+
+    @property
+    def left(self) -> int:
+        return self.limit - self.used
+
+
+def address_space(crash: Crash) -> Budget | None:
+    """None where the address space is not limited."""
+    limit = crash.limits.get("RLIMIT_AS")
+    if limit is None or limit.soft is None:
+        return None
+    memory = crash.memory
+    return Budget(limit.soft, max((memory and memory.virtual_peak) or 0, (memory and memory.virtual) or 0))
+
+
+def open_files(crash: Crash) -> Budget | None:
+    limit = crash.limits.get("RLIMIT_NOFILE")
+    if limit is None or limit.soft is None or crash.memory is None or crash.memory.open_files is None:
+        return None
+    return Budget(limit.soft, crash.memory.open_files)
+
+
+def threads_refused(crash: Crash) -> int | None:
+    """How often the control group refused a thread or process while the program ran; None where not counted."""
+    before, after = crash.cgroup_before, crash.cgroup
+    if before is None or after is None or before.pids_failures is None or after.pids_failures is None:
+        return None
+    return after.pids_failures - before.pids_failures
+
+
+def oom_kills(crash: Crash) -> int | None:
+    """How many processes of the control group the kernel killed meanwhile; None where not counted."""
+    before, after = crash.cgroup_before, crash.cgroup
+    if before is None or after is None or before.oom_kills is None or after.oom_kills is None:
+        return None
+    return after.oom_kills - before.oom_kills
+
+
+def cpu_time_used_up(crash: Crash) -> int | None:
+    """The hard limit of CPU seconds, where the program ran long enough to use it up with all its threads."""
+    limit = crash.limits.get("RLIMIT_CPU")
+    if limit is None or limit.hard is None:
+        return None
+    # The kernel counts whole seconds, and the last one is lost between two samples.
+    return limit.hard if (crash.seconds or 0) * max(1, most_threads(crash)) >= limit.hard - 1 else None
+
+
+def most_threads(crash: Crash) -> int:
+    counts = [sample.threads for sample in crash.timeline if sample.threads]
+    return max([*counts, (crash.memory and crash.memory.threads) or 0, len(crash.threads)])
+
+
+def failed_allocation(case: Case) -> Evidence | None:
+    """What tells that memory was asked for and not given."""
+    if case.thrown is not None and case.thrown.type in ("std::bad_alloc", "std::bad_array_new_length"):
+        return Evidence(fact=f"a C++ {case.thrown.type} was thrown just before the end", source="C++ exceptions")
+    if case.termination is not None and "bad_alloc" in (case.termination.type or ""):
+        return Evidence(fact="terminate called after throwing std::bad_alloc", source="stderr")
+    if case.exception is not None:
+        text = f"{case.exception.type}: {case.exception.details}"
+        refused = _NO_MEMORY.search(text) and not _DEVICE.search(text)
+        return Evidence(fact=one_line(text, 200), source="traceback") if refused else None
+    if case.signal == "SIGABRT" and (line := line_saying(case.crash, _NO_MEMORY)):
+        return Evidence(fact=one_line(line, 200), source="stderr")
+    return None
+
+
+def failed_thread(case: Case) -> Evidence | None:
+    """What tells that a thread could not be started."""
+    if case.exception is not None and case.fault is None:
+        text = f"{case.exception.type}: {case.exception.details}"
+        return Evidence(fact=one_line(text, 200), source="traceback") if NO_THREAD.search(text) else None
+    if case.thrown is not None and "Resource temporarily unavailable" in (case.thrown.message or ""):
+        return Evidence(fact=f"{case.thrown.type}: {case.thrown.message}", source="C++ exceptions")
+    line = line_saying(case.crash, NO_THREAD) if case.fault is not None else None
+    return Evidence(fact=one_line(line, 200), source="stderr") if line else None
+
+
+def requested_bytes(text: str) -> int | None:
+    """How much memory a message says was asked for."""
+    if match := _SIZE.search(text):
+        return int(float(match["number"]) * _UNITS[match["unit"]])
+    if match := _SHAPE.search(text):
+        size = _BYTES.get(match["type"], 4)
+        for extent in match["shape"].split(","):
+            size *= int(extent or 1)
+        return size
+    return None

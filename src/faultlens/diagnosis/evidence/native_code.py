@@ -1,0 +1,165 @@
+"""Which native code outside of TensorFlow, NumPy and Python is to blame, and how Python came to call it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from faultlens.diagnosis.evidence import foreign_calls
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops
+from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.inspection.frames import is_kernel, is_main, is_nameless, package_of, short_function, without_dying
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import Frame, Thread
+
+_EXTENSION = re.compile(r"\.(?:cpython-[^.]*|abi3|pypy[^.]*)\.so$")
+_HEAP_FUNCTIONS = re.compile(
+    r"^(?:_int_\w*(?:malloc|free|realloc|memalign)|malloc\w*|__libc_(?:malloc|free|realloc|calloc|memalign)|c?free|calloc"
+    r"|realloc|unlink_chunk|tcache_\w+|sysmalloc|systrim|munmap_chunk|aligned_alloc|posix_memalign|__libc_freeres)\b"
+)
+_OBJECT_CODE = re.compile(
+    r"dealloc|DECREF|decref|_traverse|visit_|gc_|_Py_Dealloc|GC_|PyObject_(?:GetAttr|IS_GC|Repr|Str|Call|Hash|RichCompare)"
+    r"|_PyObject_\w+|Py_TYPE|subtype_|PyObject_\w+|update_refs|subtract_refs|PyType_|_PyType_"
+)
+_WITHIN_HEAP = 4  # frames
+# Waiting on purpose; waiting for the allocator's lock is work.
+_WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
+_SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
+# What containers throw when their size is absurd, or was spoiled.
+SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
+
+
+def suspect(case: Case) -> Frame | None:
+    """The innermost frame of code that the user built or installed, if what died was done on its behalf.
+
+    A package must have died itself; below code of the user's own, Python's and TensorFlow's helpers may have."""
+    for frame in case.native_stack:
+        owner = owner_of(frame)
+        if owner == "custom":
+            return frame
+        if owner == "package":
+            return frame if frame is case.culprit else None
+        if owner == "tensorflow" and is_kernel(frame):
+            return None
+    return None
+
+
+def suspect_in(frames: Sequence[Frame]) -> Frame | None:
+    """The code outside of the runtimes that these frames begin in, if it is the user's or a package's."""
+    first = next((frame for frame in without_dying(frames) if owner_of(frame) != "system"), None)
+    return first if first is not None and owner_of(first) in ("custom", "package") else None
+
+
+def place(frame: Frame) -> str:
+    """ "MyGatherOp::Compute of op.so (op.cc:8)"."""
+    source = f" ({PurePosixPath(frame.file).name}:{frame.line})" if frame.file and frame.line else ""
+    return f"{short_function(frame.function)} of {library_of(frame)}{source}"
+
+
+def library_of(frame: Frame) -> str:
+    name = PurePosixPath(frame.library or "unknown code").name
+    return f"{name} (package {package_of(frame)})" if owner_of(frame) == "package" else name
+
+
+def op_of(case: Case) -> str | None:
+    """The custom op: the one at work, or the ones that the sources load when the crash came later."""
+    thrown = case.thrown.frames if case.thrown else ()
+    custom = [frame for frame in (*case.native_stack, *thrown) if owner_of(frame) == "custom"]
+    # Kernels are named after their ops: "LookupKernel::Compute".
+    called = (op for frame in custom for op in loaded_ops(case.crash) if frame.function.startswith(op))
+    if kernel := next(called, None) or kernel_op(custom):
+        return kernel
+    if suspect(case) is not None:
+        at_work = any(owner_of(frame) == "tensorflow" for frame in case.stack)
+        return case.op if at_work else None
+    return " or ".join(loaded_ops(case.crash)[:3]) or None
+
+
+def extensions(case: Case) -> tuple[str, ...]:
+    """Custom libraries that are Python modules: only these handle references and the GIL."""
+    imported = {name.rpartition(".")[2] for name in sources_of(case.crash).imports}
+    return tuple(
+        path
+        for path in case.custom_libraries
+        if _EXTENSION.search(path) or PurePosixPath(path).name.partition(".")[0] in imported
+    )
+
+
+def named(paths: Sequence[str]) -> str:
+    return ", ".join(PurePosixPath(path).name for path in paths[:3])
+
+
+def in_heap_code(case: Case) -> Frame | None:
+    """The allocator at work, if it is what died."""
+    named = 0
+    for frame in case.stack:
+        named += not is_nameless(frame)  # without its debug symbols libc's inner functions have no names
+        if owner_of(frame) != "system" or named > _WITHIN_HEAP:
+            return None
+        if _HEAP_FUNCTIONS.match(frame.function):
+            return frame
+    return None
+
+
+def in_object_code(case: Case) -> Frame | None:
+    """Python's handling of an object, if it is what died: its memory was not an object any more.
+
+    These are the functions that have no name in a stripped interpreter."""
+    for frame in case.native_stack[:3]:
+        if owner_of(frame) == "python" and (_OBJECT_CODE.search(frame.function) or is_nameless(frame)):
+            return frame
+        if owner_of(frame) not in ("python", "unknown", "system"):
+            return None
+    return None
+
+
+def holds_gil(case: Case) -> bool:
+    thread = case.crash.crashed_thread
+    return thread is not None and thread.holds_gil is True
+
+
+def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
+    """Other threads that work in the same function of the same library; not if they die of the very same access."""
+    fault = case.fault
+    if case.calls(_SHARED_OUT):  # each thread has its own part of the work
+        return ()
+    if fault and any(other.address == fault.address and fault.address is not None for other in case.crash.also_faulted):
+        return ()
+    custom = {_key(each) for each in case.native_stack if each.library == frame.library}
+    return tuple(
+        thread
+        for thread in case.crash.threads
+        if not thread.crashed
+        and any(_key(each) in custom for each in thread.frames if each.kind == "native")
+        and not any(_WAITS.search(each.function) for each in thread.frames[:6])
+    )
+
+
+def on_started_thread(case: Case) -> bool:
+    """It died on a thread that the sources start to run this very function: others run it as well."""
+    thread, entry = case.crash.crashed_thread, foreign_calls.called(case)
+    if thread is None or is_main(thread, case.crash):
+        return False
+    functions = {entry.function} if entry else set()
+    functions |= {frame.function for frame in thread.frames if frame.kind == "python"}
+    return bool(functions & sources_of(case.crash).thread_targets)
+
+
+def on_other_threads(case: Case) -> bool:
+    """Custom code is at work, or waits for its own threads, elsewhere than where the process died."""
+    others = (thread for thread in case.crash.threads if not thread.crashed)
+    return any(owner_of(frame) == "custom" for thread in others for frame in thread.frames)
+
+
+def on_own_thread(case: Case) -> bool:
+    """It died on a thread that the custom code had started for itself."""
+    thread = case.crash.crashed_thread
+    frames = thread.frames if thread and not is_main(thread, case.crash) else ()
+    outermost = next((frame for frame in reversed(frames) if owner_of(frame) != "system"), None)
+    return outermost is not None and owner_of(outermost) == "custom"
+
+
+def _key(frame: Frame) -> tuple[str | None, str]:
+    return frame.library, frame.function

@@ -1,0 +1,51 @@
+"""Which lines of the user's sources some rule may look at: a report keeps these, and not the rest."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
+
+from faultlens.diagnosis.evidence import locks, ops, sources, traced
+from faultlens.diagnosis.evidence.wordings import ANY
+from faultlens.inspection.owners import custom_libraries
+from faultlens.records.crash import Crash
+
+
+def telling_lines(crash: Crash) -> dict[str, set[int]]:
+    """For each of the sources of a crash, which must be whole."""
+    modules = {PurePosixPath(path).name.partition(".")[0] for path in custom_libraries(crash)}
+    own_ops = {op.lower() for op in ops.loaded_ops(crash)}
+    trees = {path: traced.parse(text) for path, text in crash.sources.items()}
+    defined = {
+        node.name
+        for tree in trees.values()
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    found: dict[str, set[int]] = {}
+    for path, text in crash.sources.items():
+        found[path] = {number for number, line in enumerate(text.split("\n"), 1) if ANY.search(line.split("#")[0])}
+        if tree := trees[path]:
+            found[path] |= {node.lineno for node in _statements(tree)}
+            found[path] |= {node.lineno for node in locks.lock_lines(tree)} if crash.was_running else set()
+            found[path] |= set(_calls(text, modules, own_ops, defined))
+    return found
+
+
+def _calls(text: str, modules: Collection[str], own_ops: Collection[str], defined: Collection[str]) -> Iterator[int]:
+    found = sources.of_text(text)
+    for use in found.calls:
+        on_thread = use.within in found.thread_targets and use.name in defined
+        custom = use.receiver in modules or use.name.replace("_", "").lower() in own_ops
+        if on_thread or custom or sources.is_telling(use):
+            yield use.line
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+    yield from sources.declarations(tree)
+    yield from traced.declarations(tree)
+    yield from ops.declarations(tree)

@@ -1,0 +1,92 @@
+"""The Python tracebacks in a program's error output, and the one that ended it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from faultlens.diagnosis.evidence.messages import plain_message
+from faultlens.records.crash import Frame
+
+_HEADER = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
+_EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:)?$")
+# Colours, and the bars that the members of an exception group stand behind.
+_DECORATION = re.compile(r"\x1b\[[0-9;]*m|^(?: {2})*(?:\| |\+ |\+-+ ?)", re.M)
+_CHAINED = (
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+)
+_WORKER = '"""'  # multiprocessing and concurrent.futures quote the traceback of the worker
+# With these lines Python introduces exceptions that do not end the program.
+_SIDESHOW = re.compile(r"^(?:Exception ignored |Exception in thread |Error in atexit|Process \S*Process-\d)")
+_DESTRUCTORS = ("__del__", "__dealloc__")
+
+
+class PythonException(NamedTuple):
+    """The uncaught exception at the end of the error output, frames innermost first."""
+
+    type: str
+    message: str  # what it says, on one line; without what TensorFlow puts around it
+    frames: tuple[Frame, ...]
+    details: str = ""  # the whole message
+
+
+class _Block(NamedTuple):
+    before: str  # the line before the traceback
+    quoted: bool  # inside of the message of the one before: tf.py_function, tf.data.Dataset.from_generator
+    exception: PythonException
+
+
+def uncaught_exception(text: str) -> PythonException | None:
+    """The last exception that ended the program; where a worker or a callback raised it, with its frames first."""
+    blocks = list(_blocks(_DECORATION.sub("", text).split("\n")))
+    serious = [block for block in blocks if not _is_sideshow(block)] or blocks
+    if not serious:
+        return None
+    last = serious[-1]
+    if len(serious) > 1:
+        before = serious[-2]
+        if last.quoted:
+            return last.exception._replace(frames=last.exception.frames + before.exception.frames)
+        if before.before == _WORKER and last.before in _CHAINED:
+            return before.exception._replace(frames=before.exception.frames + last.exception.frames)
+    return last.exception
+
+
+def _is_sideshow(block: _Block) -> bool:
+    # Cython prints the traceback of an exception that it ignores before it says so.
+    return bool(_SIDESHOW.match(block.before)) or block.exception.frames[-1].function.endswith(_DESTRUCTORS)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
+    starts = [index for index, line in enumerate(lines) if line.strip().endswith(_HEADER)]
+    if any(_FRAME.match(line) for line in lines[: starts[0] if starts else len(lines)]):
+        starts.insert(0, -1)  # only the end of a long traceback was kept
+    for start, end in pairwise([*starts, len(lines)]):
+        before = next((line.strip() for line in reversed(lines[: max(start, 0)]) if line.strip()), "")
+        quoted = not lines[start + 1].strip() if start + 1 < end else False
+        if exception := _exception(lines[start + 1 : end]):
+            yield _Block(before, quoted, exception)
+
+
+def _exception(lines: Sequence[str]) -> PythonException | None:
+    frames: list[Frame] = []
+    for index, line in enumerate(lines):
+        if match := _FRAME.match(line):
+            frames.append(Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"])))
+        elif frames and not line.startswith(" ") and (match := _EXCEPTION.match(line)):
+            first = match["message"] or ""
+            details = "\n".join([first, *_until_next(lines[index + 1 :])]).strip()
+            message = plain_message(details) if first else ""
+            return PythonException(match["type"], message, tuple(reversed(frames)), details)
+    return None
+
+
+def _until_next(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if line.strip() in _CHAINED or line.strip() == _WORKER or _SIDESHOW.match(line):
+            return
+        yield line

@@ -1,0 +1,1 @@
+"""Runs in the Python of the user's programs."""

@@ -1,0 +1,1 @@
+"""Typed records at the borders: facts, findings and verdicts, with their schemas."""

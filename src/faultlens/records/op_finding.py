@@ -1,0 +1,69 @@
+"""What `faultlens op` found out about a custom op: records that are shown, and written as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from faultlens.records.crash import Record
+from faultlens.records.diagnosis import Evidence, Fix, Location
+
+SCHEMA_VERSION = 1
+
+# error: it crashes, or gives wrong results; warning: it does under named conditions; note: worth knowing.
+Severity = Literal["error", "warning", "note"]
+
+
+class Span(Record, frozen=True):
+    """A piece of source code, as compilers count: from 1. The end is the first column behind it."""
+
+    path: str
+    line: int
+    column: int = 1
+    end_line: int = 0  # 0: not known
+    end_column: int = 0
+    text: str = ""  # the first line of it, whole
+
+
+class Related(Record, frozen=True):
+    """Another place that belongs to the finding: where memory was allocated, where the output is used."""
+
+    says: str
+    span: Span
+
+
+class OpFinding(Record, frozen=True):
+    code: str  # stable: "OP101"
+    rule: str  # "unchecked-rank"
+    severity: Severity
+    title: str  # one line about this very op
+    span: Span | None = None
+    op: str = ""  # as it is registered; else the class of the kernel
+    related: tuple[Related, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    called_from: Location | None = None  # the Python line
+    reproducer: str = ""  # a few lines of Python that show it
+    report: str | None = None  # name of the stored report of a death, for `faultlens show`
+
+
+class OpReport(Record, frozen=True, omit_defaults=False):
+    """What one command found."""
+
+    verb: Literal["check", "test", "sanitize"]
+    subject: str  # source or library
+    ops: tuple[str, ...] = ()  # that were looked at
+    findings: tuple[OpFinding, ...] = ()
+    done: tuple[str, ...] = ()  # what was looked at, each in one line: "1,204 inputs tried in 31 s"
+    skipped: tuple[str, ...] = ()  # what could not be, and why
+    not_held: tuple[str, ...] = ()  # what the sandbox could not have kept the op from doing
+    tried: int = 0  # inputs
+    seconds: float = 0.0
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def errors(self) -> int:
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def warnings(self) -> int:
+        return sum(finding.severity == "warning" for finding in self.findings)

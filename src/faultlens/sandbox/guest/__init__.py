@@ -1,0 +1,1 @@
+"""Runs in the Python of the user's programs, from 3.9 on: what holds a process, and what forks others."""

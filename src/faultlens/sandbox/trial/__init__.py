@@ -1,0 +1,1 @@
+"""One run of a script in the sandbox, and how it ended."""

@@ -1,0 +1,1 @@
+"""A warm Python that forks processes which may die, and what they died of."""

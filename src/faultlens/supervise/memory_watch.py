@@ -1,0 +1,87 @@
+"""Looks at the memory that is left while the program runs: warns once, and once asks it to end if that was wished."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+from collections.abc import Callable
+from typing import Literal
+
+from faultlens.inspection import process
+from faultlens.inspection.progress import Loop
+from faultlens.records.crash import StopRequest
+from faultlens.supervise.memory_forecast import Headroom, use_in_words, warning
+from faultlens.supervise.oom_stop import GROWN, Brink, StopAt
+from faultlens.supervise.timeline import Timeline
+from faultlens.system.cgroup import Room
+from faultlens.system.memory_limit import MACHINE, TightestRoom
+from faultlens.system.procfs import resident
+
+
+class Watch:
+    def __init__(
+        self, timeline: Timeline, loop: Callable[[], Loop | None], stop_at: StopAt | None, tell: Callable[[str], None]
+    ) -> None:
+        self.request: StopRequest | None = None
+        self.next_look = 0.0
+        self._timeline = timeline
+        self._loop = loop
+        self._room = TightestRoom(timeline.cgroup)
+        self._tell = tell
+        self._headroom: Headroom | None = Headroom()  # None: it has been told
+        self._next_forecast = 0.0
+        self._brink = Brink(stop_at) if stop_at else None  # None: not wished, or asked for already
+        self._next_room = 0.0
+        self._resident = 0  # bytes, at the last look
+        self._would_stop = stop_at is not None
+
+    def look(self, elapsed: float) -> None:
+        try:
+            self._look(elapsed)
+        except Exception as error:  # whatever it is: the program goes on
+            self.next_look = math.inf
+            self._tell(f"the memory that is left is no longer watched: {error!r}")
+
+    def take_over(self) -> bool:
+        """Somebody else tells when memory will run out. False: it has been told."""
+        told, self._headroom = self._headroom is None, None
+        return not told
+
+    def _look(self, elapsed: float) -> None:
+        if self._brink and elapsed < self._next_room and not self._has_grown():
+            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+            return
+        room, loop = self._room.look(elapsed), self._loop()
+        if self._brink and room and self._brink.reached(elapsed, room, loop.made if loop else None):
+            self._ask_to_end(elapsed, room)
+        if self._headroom and elapsed >= self._next_forecast:
+            self._headroom.take(self._timeline.samples, room, loop)
+            if self._headroom.forecast:
+                self._warn(warning(self._headroom.forecast))
+            else:
+                self._next_forecast = elapsed + self._headroom.interval(elapsed)
+        if self._brink:
+            self._next_room = elapsed + self._brink.interval
+            self._resident = resident(self._timeline.pid)
+            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+        else:
+            self.next_look = self._next_forecast if self._headroom else math.inf
+
+    def _has_grown(self) -> bool:
+        return resident(self._timeline.pid) > self._resident + GROWN
+
+    def _ask_to_end(self, elapsed: float, room: Room) -> None:
+        self._brink = self._headroom = None
+        whose: Literal["machine", "control group"] = "machine" if room.where == MACHINE else "control group"
+        self.request = StopRequest(seconds=round(elapsed, 3), used=room.used, limit=room.limit, limit_of=whose)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.below_shells(self._timeline.pid), signal.SIGTERM)
+        self._timeline.take(elapsed, fully=True)
+        self._tell(f"memory is at {use_in_words(room)}: asked the program to save and end (SIGTERM)")
+
+    def _warn(self, text: str) -> None:
+        self._headroom = None
+        advice = "it will be asked to end before" if self._would_stop else "--stop-before-oom would let it save before"
+        self._tell(f"{text}; {advice}")

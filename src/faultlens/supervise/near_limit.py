@@ -1,0 +1,100 @@
+"""What holds the memory when it is nearly used up? The program is asked once, so that a death can be explained.
+
+The memory that is left is read when what the samples show has grown by a third of what was missing, and now and then.
+Not asked is a program that has so little left that the look itself might be too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from faultlens.records.crash import Held, Sample
+from faultlens.supervise.heap_snapshots import Looks
+from faultlens.supervise.oom_stop import StopAt
+from faultlens.supervise.retained import held
+from faultlens.supervise.retainers import Look
+from faultlens.supervise.timeline import Timeline
+from faultlens.system.cgroup import Room
+from faultlens.system.memory_limit import MACHINE, tightest_room
+from faultlens.text.sizes import MIB
+
+NEAR = 0.85  # of the limit, or of where the program will be asked to end
+LEAST_LEFT = 64 * MIB  # a list of all Python objects is made: 8 bytes each
+ANSWER_S = 60.0  # a long call may be under way
+OFTEN_S, LATER, SELDOM_S = 1.0, 0.1, 60.0  # seconds between two readings, and the share of the time passed
+
+
+class NearLimit:
+    def __init__(
+        self,
+        timeline: Timeline,
+        looks: Looks,
+        stop_at: StopAt | None,
+        others_look: Callable[[], bool],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`others_look`: whether somebody else will look at the program soon, which serves us too."""
+        self._timeline = timeline
+        self._looks = looks
+        self._stop_at = stop_at
+        self._others_look = others_look
+        self._tell = tell
+        self._next = 0.0
+        self._look_at = 0.0  # what a sample must show for an earlier reading
+        self._is_near = self._asked = self._done = False
+
+    def look(self, elapsed: float) -> None:
+        """With every sample."""
+        if self._done or not self._timeline.samples:
+            return
+        try:
+            self._look(elapsed, self._timeline.samples[-1])
+        except Exception as error:  # whatever it is: the program goes on
+            self._done = True
+            self._tell(f"what holds the memory is no longer watched: {error!r}")
+
+    def _look(self, elapsed: float, sample: Sample) -> None:
+        if self._asked:
+            self._done = self._looks.answered(elapsed) is not None
+            return
+        if not self._is_near and (elapsed >= self._next or _shown(sample) >= self._look_at):
+            self._read(elapsed, sample)
+        if not self._is_near or self._looks.under_way or self._others_look():
+            return
+        best = self._looks.best
+        if best and best.inside and best.room and best.room.used >= self._near(best.room):
+            self._done = True  # others did
+        else:
+            self._looks.ask(elapsed, ANSWER_S)
+            self._asked = True
+
+    def _read(self, elapsed: float, sample: Sample) -> None:
+        self._next = elapsed + min(max(OFTEN_S, elapsed * LATER), SELDOM_S)
+        room = tightest_room(self._timeline.cgroup)
+        if room is not None:
+            near = self._near(room)
+            self._look_at = _shown(sample) + max(near - room.used, MIB) / 3
+            self._is_near = room.used >= near and room.left >= LEAST_LEFT
+
+    def _near(self, room: Room) -> float:
+        return NEAR * min(room.limit, self._stop_at.threshold(room.limit) if self._stop_at else room.limit)
+
+
+def held_at(look: Look | None, started: float) -> Held | None:
+    """As a look at the program found it. `started` by the monotonic clock."""
+    if look is None or look.room is None:
+        return None
+    seconds = look.inside.time - started if look.inside and look.inside.time else look.seconds
+    return Held(
+        seconds=round(seconds, 3),
+        used=look.room.used,
+        limit=look.room.limit,
+        limit_of="machine" if look.room.where == MACHINE else "control group",
+        inside=look.inside is not None,
+        steps=look.inside.steps if look.inside else look.steps,
+        holders=held(look),
+    )
+
+
+def _shown(sample: Sample) -> float:
+    """Grows if the program does, or another process of its group: even while it takes the place of files."""
+    return (sample.rss or 0) + (sample.cgroup_used or 0)
