@@ -26,14 +26,14 @@ $(VENV)/bin/python:
 	tools/system-packages
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/capture/*/*.[ch] src/faultlens/data/native/*.[ch])
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/agent/*.[ch] src/faultlens/guard_alloc/*.[ch] src/faultlens/data/native/*.[ch])
 	$(BIN)/pip install --quiet '.[tensorflow]'
 	touch $@
 
 # Editable, so that the tests see the sources.
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/capture/*/*.[ch] src/faultlens/data/native/*.[ch])
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/agent/*.[ch] src/faultlens/guard_alloc/*.[ch] src/faultlens/data/native/*.[ch])
 	$(BIN)/pip install --quiet --editable '.[data,dev,ops,ray,tensorflow]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info src/*.egg-info src/faultlens/capture/*/*.so src/faultlens/data/native/*.so
+	rm -rf $(VENV) build *.egg-info src/*.egg-info src/faultlens/agent/*.so src/faultlens/guard_alloc/*.so src/faultlens/data/native/*.so

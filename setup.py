@@ -20,16 +20,16 @@ setup(
     ext_modules=[
         Extension(
             "faultlens.agent.libfaultlens_agent",
-            sources=sorted(glob("src/faultlens/capture/agent/*.c")),
-            depends=sorted(glob("src/faultlens/capture/agent/*.h")),
+            sources=sorted(glob("src/faultlens/agent/*.c")),
+            depends=sorted(glob("src/faultlens/agent/*.h")),
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over
         ),
         Extension(
             "faultlens.guard_alloc.libfaultlens_fence",
-            sources=["src/faultlens/capture/fence/fence.c"],
-            depends=["src/faultlens/capture/fence/fence.h"],
+            sources=["src/faultlens/guard_alloc/fence.c"],
+            depends=["src/faultlens/guard_alloc/fence.h"],
             extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler nothing is fenced

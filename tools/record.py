@@ -29,7 +29,7 @@ MADE_UP = (
     (r"/tmp/run-\w+/tmp", "/tmp"),
     (r'(?<="prefix": ")[^"]*', "/home/ada/venv"),
     (r"/[\w./-]*?venvs?/[\w.-]+/(bin|lib)/", r"/home/ada/venv/\1/"),
-    (r"/[\w./-]*?/faultlens/capture/(agent|fence)/", rf"{INSTALLED}/faultlens/capture/\1/"),
+    (r"/[\w./-]*?/faultlens/(agent|guard_alloc)/", rf"{INSTALLED}/faultlens/\1/"),
     (r"/[\w./-]*?/\.pyenv/versions/[\d.]+/", "/usr/local/"),
     (r"/tmp/python-build[\w.-]*/Python-[\d.]+/", "/usr/src/python/"),
 )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from faultlens.system import elf
 
-TABLE = Path(__file__).parent.parent / "src" / "faultlens" / "capture" / "tensorflow" / "layouts.json"
+TABLE = Path(__file__).parent.parent / "src" / "faultlens" / "inspection" / "tensorflow" / "layouts.json"
 PROBE = Path(__file__).with_suffix(".cc")
 PYTHON = "3.11"  # layouts do not depend on it, build ids do
 LIBRARY = "tensorflow/libtensorflow_framework.so.2"

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from faultlens.custom_op.check import rules
-from faultlens.custom_op.check.library import PAGES as PAGES_OF_LIBRARIES
 from faultlens.diagnosis.causes import by_family, catalogue, family_title
 from faultlens.diagnosis.causes.base import Cause
 from faultlens.doctor import checks
 from faultlens.doctor.check import Check
+from faultlens.doctor.op_libraries import PAGES as PAGES_OF_LIBRARIES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = DOCS / "causes"
@@ -21,7 +21,7 @@ INTRODUCTION = """\
 # The causes that faultlens knows
 
 Each has a stable code. `faultlens causes` lists them, `faultlens causes CODE` shows the page of one. This page and
-those behind its links are written by `tools/write_docs.py` from `src/faultlens/causes/`: change them there.
+those behind its links are written by `tools/write_docs.py` from `src/faultlens/diagnosis/causes/`: change them there.
 """
 CHECKS = """\
 # What the doctor looks at
@@ -37,7 +37,7 @@ RULES = """\
 # What `faultlens op check` finds
 
 Each rule has a stable code; `faultlens op check --explain CODE` shows its text. This page is written by
-`tools/write_docs.py` from `src/faultlens/oplab/reading/rules/`: change it there.
+`tools/write_docs.py` from `src/faultlens/custom_op/check/rules/`: change it there.
 
 The source is read with a C++ parser (tree-sitter): nothing is built or run. The macros of the file are replaced, each
 kernel is followed from its constructor through `Compute` along its paths, and so are the functions of the same source

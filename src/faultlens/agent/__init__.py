@@ -5,4 +5,4 @@ from __future__ import annotations
 from pathlib import Path
 
 LIBRARY = Path(__file__).with_name("libfaultlens_agent.so")
-INSIDE = Path(__file__).parents[2] / "inside"  # Python code that the agent puts into the program
+INSIDE = Path(__file__).parents[1] / "guest"  # Python code that the agent puts into the program

@@ -61,6 +61,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.forecasting.forecast import forecast
     from faultlens.forecasting.subject import function_of, subject_of
     from faultlens.report.forecast import render
+    from faultlens.store import folder
     from faultlens.target_env.interpreter import find_interpreter
 
     subject = subject_of(arguments.function)
@@ -78,7 +79,12 @@ def handle(arguments: argparse.Namespace) -> int:
         with output.Status() as status:
             found = forecast(subject, wishes, status.tell)
     except CrashedError as error:
-        output.render(error.report, sys.stderr, verbose=arguments.verbose, stored=error.stored)
+        from faultlens.doctor.aftermath import with_findings
+
+        report = with_findings(error.report)
+        if error.stored and report is not error.report:
+            folder.update(error.stored, report)
+        output.render(report, sys.stderr, verbose=arguments.verbose, stored=error.stored)
         raise FaultlensError(f"No forecast could be made: {error.what} died.") from error
     output.present(found, arguments, render)
     peaks = [found.training, found.saving.peak if found.saving else None]

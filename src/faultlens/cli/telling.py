@@ -65,7 +65,8 @@ def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> 
 
 def examined(crash: Crash) -> Report:
     """The doctor is asked only where there is something to tell."""
-    from faultlens.report.make import make_report, with_findings
+    from faultlens.doctor.aftermath import with_findings
+    from faultlens.report.make import make_report
     from faultlens.supervise.dotenv import secrets_beside
 
     report = make_report(crash, secrets=secrets_beside(crash.program.directory))

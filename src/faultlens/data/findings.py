@@ -20,7 +20,7 @@ _RANKS: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
 
 
 class Findings:
-    """Flaws of a severity or worse. Files are known by their absolute path, which is a text: see `text/file_names.py`."""
+    """Flaws of a severity or worse. Files are known by their absolute path, a text: see `text/file_names.py`."""
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
         scan = given if isinstance(given, Scan) else _scan(given)

@@ -1,7 +1,7 @@
 """Where the bytes of a file come from: the local disk, or anything that fsspec reaches.
 
-Nothing is mapped: a file that shrinks meanwhile would kill its reader. Paths are texts (`text/file_names.py`) everywhere in
-a scan, because they are sent, kept and written as JSON; here they become names again."""
+Nothing is mapped: a file that shrinks meanwhile would kill its reader. Paths are texts (`text/file_names.py`)
+everywhere in a scan, because they are sent, kept and written as JSON; here they become names again."""
 
 from __future__ import annotations
 

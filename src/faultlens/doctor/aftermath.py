@@ -10,11 +10,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from faultlens.diagnosis.evidence.children import subject_of
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
 from faultlens.errors import FaultlensError
 from faultlens.records.crash import Crash
+from faultlens.records.diagnosis import UNKNOWN
 from faultlens.records.finding import Finding
+from faultlens.records.report_file import Report
+from faultlens.report.make import make_report
 from faultlens.system.loader_variables import without_ours
 from faultlens.target_env.interpreter import find_interpreter
 from faultlens.target_env.target import Patient, Wishes
@@ -23,6 +27,18 @@ from faultlens.text.redaction import HIDDEN
 QUICKLY = 2.0  # seconds: somebody waits for the report
 _INTERPRETER = re.compile(r"python[\d.]*$")
 _REFUSED = re.compile(r"(/[^\s:]+\.so[\w.]*): undefined symbol")
+
+
+def with_findings(report: Report) -> Report:
+    """The report of a program that died here and now, with what the doctor finds in its environment."""
+
+    causes = [diagnosis.cause for diagnosis in report.diagnoses if diagnosis.cause != UNKNOWN]
+    try:
+        findings = foreseen(subject_of(report.crash), causes)
+    except Exception as error:  # the doctor must not cost the report
+        gap = f"doctor: it failed with {type(error).__name__}: {error}"
+        return replace(report, crash=replace(report.crash, gaps=(*report.crash.gaps, gap)))
+    return make_report(report.crash, findings) if findings else report
 
 
 def foreseen(crash: Crash, causes: Collection[str]) -> tuple[Finding, ...]:

@@ -13,9 +13,10 @@ import msgspec
 from faultlens.inspection.siginfo import signal_name
 from faultlens.records.crash import Record
 from faultlens.sandbox.guest import confinement, guard
+from faultlens.sandbox.guests import guest_command
 from faultlens.text.safe import last_lines
 
-CHILD = Path(__file__).with_name("import_child.py")
+CHILD = Path(__file__).parent / "guest" / "try_import.py"
 SECONDS = 180.0
 
 
@@ -49,13 +50,12 @@ def try_import(python: str, statements: Sequence[str], variables: Mapping[str, s
         request = {
             "statements": list(statements),
             "folder": folder,
-            "sandbox": guard.FOLDER,
             "means": confinement.available(),
         }
         said = Path(folder, "stderr")
         with said.open("wb") as stderr:
             child = subprocess.Popen(
-                [python, "-B", str(CHILD), json.dumps(request)],
+                guest_command(python, CHILD, json.dumps(request)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -19,7 +19,7 @@ from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import UNKNOWN
 from faultlens.records.report_file import Report
 from faultlens.report.headline import place
-from faultlens.report.make import make_report, with_findings
+from faultlens.report.make import make_report
 from faultlens.report.verdict import pointed_at, verdict
 from faultlens.store import folder
 from faultlens.supervise.dotenv import secrets_beside
@@ -58,7 +58,7 @@ def error_of(ran: Ran, what: str, again: Again) -> FaultlensError:
             f"{_capitalised(what)} died by {ran.signal}; once more, under `faultlens run`, {seen}.",
             "Run the training itself with `faultlens run`.",
         )
-    report = with_findings(make_report(crash, secrets=secrets_beside(crash.program.directory)))
+    report = make_report(crash, secrets=secrets_beside(crash.program.directory))
     try:
         stored: Path | None = folder.save(report)
     except FaultlensError:  # it cannot be kept; what it says still counts

@@ -17,10 +17,11 @@ from faultlens.errors import FaultlensError
 from faultlens.forecasting.subject import Function
 from faultlens.inspection.siginfo import signal_name
 from faultlens.sandbox.guest import guard
+from faultlens.sandbox.guests import guest_command
 from faultlens.text.safe import one_line
 from faultlens.text.sizes import in_words
 
-SERVER = Path(__file__).parent / "measured" / "server.py"
+SERVER = Path(__file__).parent / "guest" / "server.py"
 IMPORT_S = 300.0
 MARGIN_S = 30.0
 ENDING_S = 5.0
@@ -53,7 +54,7 @@ class Runs:
         self._output = Path(self._folder.name) / "output"
         with open(self._output, "wb") as output:
             self._server = subprocess.Popen(
-                [*under, python, "-B", str(SERVER), json.dumps(functions)],
+                [*under, *guest_command(python, SERVER, json.dumps(functions))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,

@@ -23,7 +23,7 @@ PROGRESS = "progress"
 MAX_LEFT_BEHIND = 20  # folders of programs that did not end well
 SILENT_S = 7 * 24 * 3600.0  # a program elsewhere that wrote nothing for so long has ended
 
-AGENT = Path(__file__).parents[1] / "capture" / "agent" / "libfaultlens_agent.so"
+AGENT = Path(__file__).parents[1] / "agent" / "libfaultlens_agent.so"
 
 _hooks: Hooks | None = None
 

@@ -31,7 +31,8 @@ _DYING = frozenset({
     "__gnu_cxx::__verbose_terminate_handler", "__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
 })  # fmt: skip
 _LOGGING = re.compile(r"^(?:absl|tsl|tensorflow|google)::.*\bLogMessage")
-_FAULTLENS = re.compile(r"/faultlens/(?:inside|forecasting/measured)/")  # what runs in the program beside its own code
+# What runs in the program beside its own code; the first two in reports of older releases.
+_FAULTLENS = re.compile(r"/faultlens/(?:inside|forecasting/measured|(?:\w+/)*guest)/")
 _NAMELESS = frozenset({"", "?", "??"})
 _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
 

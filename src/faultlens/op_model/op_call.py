@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from faultlens.op_model.arrays import DTYPES, Array, expression, from_tensor, shape_text, zero
+from faultlens.op_model.files import SCRIPT, Files
 from faultlens.op_model.op_definition import AttributeDefinition, Definition, Input
 from faultlens.op_model.wrapping import wrapped
 from faultlens.records.crash import Attribute, Crash, Kernel, Tensor
-from faultlens.sandbox.trial.trial import SCRIPT, Files
 from faultlens.text.safe import one_line
 
 # How the op is called: at once, in a graph whose shapes are not known while it is built, compiled by XLA with

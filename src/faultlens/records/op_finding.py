@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from faultlens.records.crash import Record
 from faultlens.records.diagnosis import Evidence, Fix, Location
@@ -67,3 +67,11 @@ class OpReport(Record, frozen=True, omit_defaults=False):
     @property
     def warnings(self) -> int:
         return sum(finding.severity == "warning" for finding in self.findings)
+
+
+class LibraryFindings(NamedTuple):
+    """What looking at a library of ops gave, without its sources."""
+
+    findings: tuple[OpFinding, ...]
+    done: tuple[str, ...]
+    skipped: tuple[str, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from faultlens.records.crash import Crash, Outcome
-from faultlens.records.diagnosis import UNKNOWN, Reproducer
+from faultlens.records.diagnosis import Reproducer
 from faultlens.records.finding import Finding
 from faultlens.records.report_file import Report
 from faultlens.report.scrub import scrubbed, without_secrets
@@ -23,20 +23,6 @@ def with_reproducer(report: Report, reproducer: Reproducer | None) -> Report:
     if reproducer and report.crash.program.redacted:
         reproducer = without_secrets(reproducer)
     return replace(report, reproducer=reproducer)
-
-
-def with_findings(report: Report) -> Report:
-    """The report of a program that died here and now, with what the doctor finds in its environment."""
-    from faultlens.diagnosis.evidence.children import subject_of
-    from faultlens.doctor.aftermath import foreseen
-
-    causes = [diagnosis.cause for diagnosis in report.diagnoses if diagnosis.cause != UNKNOWN]
-    try:
-        findings = foreseen(subject_of(report.crash), causes)
-    except Exception as error:  # the doctor must not cost the report
-        gap = f"doctor: it failed with {type(error).__name__}: {error}"
-        return replace(report, crash=replace(report.crash, gaps=(*report.crash.gaps, gap)))
-    return make_report(report.crash, findings) if findings else report
 
 
 def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Iterable[str] = ()) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault, user_op
@@ -11,12 +11,13 @@ from faultlens.diagnosis.signature import Signature, same_death, signature_of, s
 from faultlens.errors import FaultlensError
 from faultlens.inspection.owners import custom_libraries
 from faultlens.op_model import op_definition, shrink_op
+from faultlens.op_model.files import SCRIPT
 from faultlens.op_model.op_call import Call, CannotCallError, call_of, forms_for, script_of
 from faultlens.records.crash import Crash
 from faultlens.repro.surroundings import limits_of
 from faultlens.repro.task import PATIENCE_S, Found, Kept, NotReproducedError, Task
 from faultlens.sandbox.guest import confinement
-from faultlens.sandbox.trial.trial import WarmTrials, default_bounds
+from faultlens.sandbox.trial.trial import Bounds, WarmTrials, default_bounds
 from faultlens.text.safe import one_line
 
 _CHANGES_FILES = re.compile(r"Write|Save|Merge|Delete|Checkpoint|Dump|Record")
@@ -55,7 +56,7 @@ def _definition(task: Task, trials: WarmTrials, names: list[str]) -> op_definiti
     libraries: list[str] = []
     for _ in range(2):
         for name in dict.fromkeys(names):
-            if definition := op_definition.ask(trials, name, libraries, bounds):
+            if definition := _asked(trials, name, libraries, bounds):
                 return definition
         libraries = [path for path in custom_libraries(task.crash) if Path(path).is_file()]
         if not libraries:
@@ -96,3 +97,9 @@ def _shrunk_calls(task: Task, trials: WarmTrials, call: Call, first: Signature) 
 
 def _op_found(task: Task, call: Call) -> Found:
     return Found("op", call.op, script_of(call, [f"Dies by {task.wanted}."]), task.wanted)
+
+
+def _asked(trials: WarmTrials, op: str, libraries: Sequence[str], bounds: Bounds) -> op_definition.Definition | None:
+    """Asked of the program's own TensorFlow."""
+    script = op_definition.DESCRIBE.read_bytes()
+    return op_definition.decode(trials.run({SCRIPT: script}, bounds, arguments=(op, *libraries)).output.stdout or "")

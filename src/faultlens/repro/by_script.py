@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from faultlens.diagnosis.signature import Signature, same_death, signature_of, still_the_same
+from faultlens.op_model.files import SCRIPT, Files
 from faultlens.op_model.wrapping import wrapped
 from faultlens.records.crash import Crash
 from faultlens.report.headline import headline
@@ -16,7 +17,7 @@ from faultlens.repro.reduce_script import Sources, reduce
 from faultlens.repro.surroundings import Limits, limits_of
 from faultlens.repro.task import Found, Kept, NotReproducedError, Task
 from faultlens.sandbox.guest import confinement
-from faultlens.sandbox.trial.trial import SCRIPT, Bounds, Files, captured
+from faultlens.sandbox.trial.trial import Bounds, captured
 from faultlens.text.safe import one_line
 
 Run = Callable[[Sources], Crash]

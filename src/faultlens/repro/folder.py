@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 from faultlens.errors import FaultlensError
+from faultlens.op_model.files import SCRIPT
 from faultlens.records.crash import Crash
 from faultlens.repro.reduce_script import count_lines
 from faultlens.repro.task import Found
-from faultlens.sandbox.trial.trial import SCRIPT, write_files
+from faultlens.sandbox.trial.trial import write_files
 from faultlens.target_env.distributions import normal
 from faultlens.text.quantities import count
 from faultlens.text.safe import one_line

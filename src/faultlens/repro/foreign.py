@@ -18,12 +18,12 @@ from typing import NoReturn
 import msgspec
 
 from faultlens.errors import FaultlensError
+from faultlens.op_model.files import SCRIPT
 from faultlens.records.crash import Crash, decode_address, encode_address
 from faultlens.records.diagnosis import Reproducer
 from faultlens.repro.reproduce import reproduce, wanted_death
 from faultlens.repro.task import Found, MayRun, NotReproducedError, Tell, Wishes
 from faultlens.sandbox.guest import confinement, guard
-from faultlens.sandbox.trial.trial import SCRIPT
 
 MAX_ANSWER = 256 << 20
 ANSWER = "answer.json"

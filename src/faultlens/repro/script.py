@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from faultlens.inspection.frames import is_own
 from faultlens.inspection.owners import custom_libraries
+from faultlens.op_model.files import SCRIPT
 from faultlens.records.crash import Crash
 from faultlens.repro.reduce_script import Sources
-from faultlens.sandbox.trial.trial import SCRIPT
 from faultlens.supervise.sources import decoded
 from faultlens.text.redaction import HIDDEN, taking_value
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from faultlens.diagnosis.signature import Signature
+from faultlens.op_model.files import SCRIPT, Files
 from faultlens.op_model.shrink_op import OutOfTimeError
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import Reproducer
 from faultlens.sandbox.guest import confinement
-from faultlens.sandbox.trial.trial import SCRIPT, Bounds, Files, Surroundings, WarmTrials, default_bounds
+from faultlens.sandbox.trial.trial import Bounds, Surroundings, WarmTrials, default_bounds
 
 PATIENCE_S = 20.0  # on top of what the program took
 LONGEST_S = 300.0

@@ -17,10 +17,11 @@ from faultlens.agent import LIBRARY
 from faultlens.inspection.siginfo import signal_name
 from faultlens.records.crash import Record
 from faultlens.sandbox.guest import confinement, guard
+from faultlens.sandbox.guests import guest_command, inherited
 from faultlens.system.loader_variables import preload_entries
 from faultlens.text.safe import last_lines, one_line
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).parent / "guest" / "read.py"
 MAX_ANSWER = 64 << 20
 CHUNK = 1 << 16
 DYING_S = 3.0  # of a process that has closed its answers
@@ -34,7 +35,6 @@ SETTINGS = {
     "HDF5_USE_FILE_LOCKING": "FALSE",
 }
 FATAL = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGTRAP"})
-NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_ONLY_THIS")
 
 
 class Limits(NamedTuple):
@@ -78,13 +78,13 @@ def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = 
     """`may_stand`: it gives no sign of progress, and need not."""
     with tempfile.TemporaryDirectory(prefix="faultlens-verify-", ignore_cleanup_errors=True) as folder:
         bounds: dict[str, Any] = {"parent": os.getpid(), "folder": folder, "memory": limits.memory}
-        bounds |= {"sandbox": guard.FOLDER, "means": confinement.available()}
+        bounds["means"] = confinement.available()
         question, said = Path(folder, "request.json"), Path(folder, "stderr")
         question.write_text(json.dumps({**request, **bounds}))
         with said.open("wb") as stderr:
             try:
                 child = subprocess.Popen(
-                    [python, "-B", str(CHILD), str(question)],
+                    guest_command(python, CHILD, str(question)),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=stderr,
@@ -103,7 +103,7 @@ def ask(python: str, request: dict[str, Any], limits: Limits, may_stand: bool = 
 
 
 def _variables(folder: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
+    kept = inherited(os.environ)
     if "FAULTLENS_AGENT" in os.environ:  # we run under `faultlens run`, whose program this is not
         kept["LD_PRELOAD"] = ":".join(
             each for each in preload_entries(kept.get("LD_PRELOAD", "")) if LIBRARY.name not in each

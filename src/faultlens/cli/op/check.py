@@ -54,11 +54,12 @@ def handle(arguments: argparse.Namespace) -> int:
         raise FaultlensError("Nothing to check.", "Name a source, a library, or a folder of sources.")
     from faultlens.cli.op import status_of
     from faultlens.custom_op.check.examine import examine
+    from faultlens.doctor.op_libraries import check_library
     from faultlens.report import op_findings
 
     reads_libraries = any(path.endswith(".so") for path in arguments.paths)
     python = output.python_for(arguments) if reads_libraries else arguments.python
-    found = examine([Path(path) for path in arguments.paths], python)
+    found = examine([Path(path) for path in arguments.paths], python, check_library)
     if arguments.sarif:
         from faultlens.report import op_sarif
 
@@ -68,8 +69,8 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _pages() -> Sequence[RulePage]:
-    from faultlens.custom_op.check.library import PAGES
     from faultlens.custom_op.check.rules import catalogue
+    from faultlens.doctor.op_libraries import PAGES
 
     return (*catalogue(), *PAGES)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from faultlens.custom_op.building import SOURCES
 from faultlens.custom_op.check.check import check, ops_of, units
 from faultlens.custom_op.check.interpret.unit import Unit
-from faultlens.custom_op.check.library import check_library
+from faultlens.custom_op.check.library import sources_of
 from faultlens.custom_op.check.rules import catalogue
 from faultlens.errors import FaultlensError
-from faultlens.records.op_finding import OpFinding, OpReport
+from faultlens.records.op_finding import LibraryFindings, OpFinding, OpReport
 
 HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inc")
 MOST_FILES = 2000
@@ -21,8 +21,11 @@ _SHOWN_LINES = 4
 _ELF = b"\x7fELF"
 
 
-def examine(paths: Sequence[Path], python: str | None = None) -> OpReport:
-    """Sources, libraries and folders of sources."""
+CheckLibrary = Callable[[Path, "str | None"], LibraryFindings]
+
+
+def examine(paths: Sequence[Path], python: str | None, check_library: CheckLibrary) -> OpReport:
+    """Sources, libraries and folders of sources. `check_library`: whether TensorFlow and the CPU take a library."""
     began = time.monotonic()
     sources, libraries = _sorted(paths)
     findings: list[OpFinding] = []
@@ -41,6 +44,7 @@ def examine(paths: Sequence[Path], python: str | None = None) -> OpReport:
         findings += seen.findings
         done += seen.done
         skipped += seen.skipped
+        skipped += [f"the source of {library.name}: faultlens op check {source}" for source in sources_of(library)]
     return OpReport(
         verb="check",
         subject=", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else ""),

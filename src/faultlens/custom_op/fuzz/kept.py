@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from faultlens.custom_op.building import Target, build, build_command
 from faultlens.fs.state_dir import home
-from faultlens.sandbox.trial.trial import SCRIPT, Files
+from faultlens.op_model.files import SCRIPT, Files
 
 MOST = 20
 UNFINISHED = ".new-"

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from faultlens import guard_alloc
-from faultlens.agent import launch
 from faultlens.agent.area import SharedArea
 from faultlens.custom_op.fuzz.tested import OpUnderTest, ops_of
 from faultlens.errors import FaultlensError
@@ -21,20 +20,18 @@ from faultlens.inspection.siginfo import signal_name
 from faultlens.op_model import op_definition
 from faultlens.records.crash import Crash
 from faultlens.sandbox.guest.board import ITEMS
+from faultlens.sandbox.warm import worker
 from faultlens.sandbox.warm.autopsy import Autopsies
 from faultlens.sandbox.warm.link import Link
-from faultlens.sandbox.warm.worker import NEVER_INHERITED, Decoding, End, Sandbox
-from faultlens.sandbox.warm.worker import SETTINGS as OF_DECODERS
+from faultlens.sandbox.warm.worker import End, Worker
 from faultlens.system.procfs import read_text
 from faultlens.text.safe import one_line
 
-SERVER = Path(__file__).with_name("server.py")
-FORK_SERVER = Path(__file__).parents[2] / "data" / "decode" / "server.py"
-DESCRIBE = Path(op_definition.__file__).with_name("describe_op.py")
+SERVER = Path(__file__).parent / "guest" / "server.py"
 LOOKS = 60
 BUSY_SECONDS, BUSY_SHARE = 0.4, 0.2
 # A tensor's memory comes from malloc itself: pools would hide what is done to it.
-SETTINGS = {**OF_DECODERS, "TF_ENABLE_ONEDNN_OPTS": "0", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+SETTINGS = {**worker.SETTINGS, "TF_ENABLE_ONEDNN_OPTS": "0", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 class Limits(NamedTuple):
@@ -90,7 +87,7 @@ class Lab:
     def __init__(self, setup: Setup, tick: Callable[[], None] = lambda: None) -> None:
         self._data = os.memfd_create("faultlens-inputs", os.MFD_CLOEXEC)
         self.limits = setup.limits
-        self._sandbox = _OpSandbox(setup, self._data, tick)
+        self._sandbox = _OpWorker(setup, self._data, tick)
         self._history: list[bytes] = []
         try:
             self.ready = self._sandbox.ready()
@@ -171,12 +168,13 @@ class Lab:
         self._sandbox.be_patient(seconds)
 
 
-class _OpSandbox(Sandbox):
-    who = "it"
+class _OpWorker(Worker):
+    settings = SETTINGS
+    server = SERVER
 
     def __init__(self, setup: Setup, data: int, tick: Callable[[], None]) -> None:
         limits = setup.limits
-        super().__init__(Decoding(setup.python, None, ".", limits.seconds, limits.memory), data, os.environ, tick)
+        super().__init__(setup.python, worker.Limits(*limits), data, os.environ, tick)
         self._setup = setup
         self._table = self._folder / "fence" / "table" if setup.fenced else None
         self._busy = True
@@ -188,7 +186,7 @@ class _OpSandbox(Sandbox):
         return self._link.ready
 
     def be_patient(self, seconds: float) -> None:
-        self._wishes = self._wishes._replace(seconds=seconds)
+        self._limits = self._limits._replace(seconds=seconds)
 
     def death(self, end: End) -> Death:
         fault = end.crash.fault if end.crash else None
@@ -200,23 +198,17 @@ class _OpSandbox(Sandbox):
     def _autopsies_in(self, area: SharedArea) -> Autopsies:
         return Autopsies(area, LOOKS, keep=False)
 
-    def _connected(self) -> Link:
-        work = str(self._folder / "work")
-        os.makedirs(work, exist_ok=True)
-        variables = {name: value for name, value in self._environment.items() if name not in NEVER_INHERITED}
-        variables |= {**SETTINGS, "TMPDIR": work}
-        if self._area:
-            variables = launch.agent_environment(variables, self._area.path, True)
-        request: dict[str, Any] = {"fork server": str(FORK_SERVER), "describe": str(DESCRIBE), "folder": work}
-        request |= {"library": str(self._setup.library), "modules": self._setup.modules._asdict()}
-        request["forbid signals"] = True
-        if self._table:
-            self._table.parent.mkdir(exist_ok=True)
-            request["writable"] = [str(self._table.parent)]
-            variables |= guard_alloc.environment(self._table, 0, 1, base=variables)
-            names = ("fill", "every", "aligned_every")
-            request["fence"] = {"table": str(self._table), **{n: getattr(layout.File, n).offset for n in names}}
-        return Link(self._wishes.python, request, self._data, variables, self._tick, SERVER)
+    def _request(self) -> tuple[dict[str, Any], Callable[[Mapping[str, str]], Mapping[str, str]]]:
+        request: dict[str, Any] = {"describe": str(op_definition.DESCRIBE), "library": str(self._setup.library)}
+        request |= {"modules": self._setup.modules._asdict(), "forbid signals": True}
+        table = self._table
+        if table is None:
+            return request, lambda _: {}
+        table.parent.mkdir(exist_ok=True)
+        request["writable"] = [str(table.parent)]
+        names = ("fill", "every", "aligned_every")
+        request["fence"] = {"table": str(table), **{name: getattr(layout.File, name).offset for name in names}}
+        return request, lambda variables: guard_alloc.environment(table, 0, 1, base=variables)
 
     def _endless(self, link: Link) -> End:
         before, start = _cpu_seconds(self._child), time.monotonic()

@@ -16,9 +16,10 @@ from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.script import script_of
 from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, suspects_of
 from faultlens.op_model import shrink_op
+from faultlens.op_model.files import Files
 from faultlens.op_model.op_call import Call, CannotCallError
 from faultlens.records.crash import Crash
-from faultlens.sandbox.trial.trial import Bounds, Files, Surroundings, captured
+from faultlens.sandbox.trial.trial import Bounds, Surroundings, captured
 
 SECONDS = 15.0  # for making one input smaller
 HANG_SECONDS = 2.0  # that count as one while a hang is made smaller

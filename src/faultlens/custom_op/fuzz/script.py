@@ -10,9 +10,9 @@ from faultlens.custom_op.fuzz.lab import Modules
 from faultlens.custom_op.fuzz.suspects import Suspect
 from faultlens.custom_op.fuzz.vast import is_vast
 from faultlens.op_model.arrays import Array, Made, expression
+from faultlens.op_model.files import SCRIPT, Files
 from faultlens.op_model.op_call import Call, setting_text
 from faultlens.op_model.wrapping import wrapped
-from faultlens.sandbox.trial.trial import SCRIPT, Files
 
 NO_MODULES = Modules()
 TAKEN = ("sys", "tf", "np", "library", "calls", "alone", "pool", "tape", "result", "given", "_")

@@ -14,11 +14,12 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from faultlens.data.decode.worker import DecoderWorker, Decoding
 from faultlens.data.formats.base import Item
 from faultlens.errors import FaultlensError
 from faultlens.records.scan import Kind, Place
 from faultlens.sandbox.guest.board import ITEMS, KINDS
-from faultlens.sandbox.warm.worker import Decoding, End, Entry, Run, Sandbox
+from faultlens.sandbox.warm.worker import End, Entry, Run
 from faultlens.text.safe import one_line
 
 BATCH_BYTES = 32 << 20  # one larger item is a batch of its own
@@ -59,14 +60,14 @@ class Decoder:
         self._using = wishes.using
         self._searches = 0
         self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
-        self._sandbox = Sandbox(wishes, self._data, environment or os.environ, tick)
+        self._worker = DecoderWorker(wishes, self._data, environment or os.environ, tick)
         self._same: tuple[str, int] | None = ("", 0)  # the error of all items until now; None: there were others
 
     def __enter__(self) -> Decoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._sandbox.close()
+        self._worker.close()
         os.close(self._data)
 
     def tried(self, items: Iterable[Item]) -> Iterator[Verdict]:
@@ -101,7 +102,7 @@ class Decoder:
         first = since = in_vain = 0
         suspect: End | None = None  # how a process that began at `since` ended at the item that is `first` now
         while first < len(entries):
-            run = self._sandbox.run(entries, first)
+            run = self._worker.run(entries, first)
             self.count += run.tried
             if run.end and run.at is None:  # something before the batch has ended it
                 in_vain += 1
@@ -142,8 +143,8 @@ class Decoder:
         self._searches += 1
 
         def dies(first: int) -> bool:
-            self._sandbox.renew()
-            end = self._sandbox.run(entries[: victim + 1], first).end
+            self._worker.renew()
+            end = self._worker.run(entries[: victim + 1], first).end
             return end is not None and end.kind == "deadly"
 
         if not dies(since):

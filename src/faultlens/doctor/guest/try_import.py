@@ -5,23 +5,19 @@ JSON object on what was stdout."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import os
-import resource
 import sys
 import traceback
 from typing import Any
 
-PACKAGE = "faultlens_sandbox"
+from faultlens_sandbox import confinement, guard, limits
+
 MAX_WRITTEN = 64 << 20  # bytes of any file
 MAX_TOLD = 400
 
 
 def main() -> None:
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]  # its names are common ones
     request = json.loads(sys.argv[1])
     sys.argv[:] = [""]
     answers = os.dup(1)
@@ -50,23 +46,8 @@ def _describe(statement: str, error: BaseException) -> dict[str, Any]:
 
 
 def _confine(request: dict[str, Any]) -> None:
-    guard, confinement = (_sandbox(request["sandbox"], name) for name in ("guard", "confinement"))
     means = confinement.Means(*request["means"])
     guard.enter(means, [request["folder"]])
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_WRITTEN, MAX_WRITTEN))
+    limits.no_core_file()
+    limits.at_most_written(MAX_WRITTEN)
     confinement.confine(means, [request["folder"]])
-
-
-def _sandbox(folder: str, name: str) -> Any:
-    """A module of faultlens' sandbox, a package under a name of its own."""
-    if PACKAGE not in sys.modules:
-        start = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[folder])
-        assert spec is not None
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{PACKAGE}.{name}")
-
-
-if __name__ == "__main__":
-    main()

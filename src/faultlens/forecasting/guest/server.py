@@ -8,10 +8,7 @@ have to choose, it chooses the child (oom_score_adj)."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
-import importlib
-import importlib.util
 import json
 import os
 import resource
@@ -21,24 +18,23 @@ import sys
 import time
 from typing import Any
 
-PACKAGE, SANDBOX = "faultlens_measured", "faultlens_sandbox"
-PR_SET_PDEATHSIG = 1
+from faultlens_sandbox import confinement, guard, limits, offspring
+
+from . import during, names, run
+
 LOOK_S = 0.004  # how often a child is looked at: at 10 GB/s that is 40 MB
 PAGE = resource.getpagesize()
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def serve() -> None:
-    guard = sandbox("guard")
-    guard.enter(sandbox("confinement").Means(), [], serves=True)  # the user's own program: ended, but not confined
-    guard.offspring.adopt()
+def main() -> None:
+    guard.enter(confinement.Means(), [], serves=True)  # the user's own program: ended, but not confined
+    offspring.adopt()
     answers = os.dup(1)
     os.dup2(2, 1)  # what libraries print is not an answer
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+    limits.no_core_file()
+    limits.killed_first()
     for file, function, given in json.loads(sys.argv[1]):
-        if problem := sibling("names").problem(file, function, given):
+        if problem := names.problem(file, function, given):
             answer(answers, {"ready": False, "refused": problem})
             return
     started = time.monotonic()
@@ -65,11 +61,6 @@ def import_libraries() -> dict[str, str]:
     return {"tensorflow": tensorflow.__version__, "keras": keras.__version__}
 
 
-def end_with_parent() -> None:
-    """Whoever asked has gone: nobody wants the answer."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
 def own(page: int) -> int:
     with open("/proc/self/statm") as file:
         _, resident, shared, *_ = map(int, file.read().split())
@@ -81,9 +72,7 @@ def attend(request: dict[str, Any], server: int, answers: int) -> dict[str, Any]
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        end_with_parent()
-        if os.getppid() != server:
-            os._exit(0)
+        limits.die_with(server)
         os.close(reader)
         os.close(answers)
         carry_out(request, writer)
@@ -105,7 +94,7 @@ def carry_out(request: dict[str, Any], writer: int) -> None:
         os.dup2(output, 2)
         for folder in reversed(request["path"]):
             sys.path.insert(0, folder)
-        result = sibling("run").carry_out(request)
+        result = run.carry_out(request)
         os.write(writer, json.dumps(result).encode())  # less than a pipe holds
         status = 0
     except BaseException as error:
@@ -116,14 +105,13 @@ def carry_out(request: dict[str, Any], writer: int) -> None:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    where = sibling("during")
     return {
         "error": type(error).__name__,
         "words": str(error)[:2000],
         "ours": getattr(error, "ours", False),
         "ended": getattr(error, "ended", False),
-        "during": where.what_failed(error),
-        "line": where.line_of(error),
+        "during": during.what_failed(error),
+        "line": during.line_of(error),
     }
 
 
@@ -143,7 +131,7 @@ def watch(pid: int, reader: int, memory: int, deadline: float) -> dict[str, Any]
         if not killed and (highest > memory or time.monotonic() > deadline):
             killed = "memory" if highest > memory else "time"
             kill_all(pid)
-    sandbox("offspring").end_all(0)  # what it left behind
+    offspring.end_all(0)  # what it left behind
     if open_:
         while select.select([reader], [], [], 0)[0] and (piece := os.read(reader, 1 << 16)):
             said += piece
@@ -170,29 +158,3 @@ def kill_all(pid: int) -> None:
 
 def answer(descriptor: int, what: dict[str, Any]) -> None:
     os.write(descriptor, json.dumps(what).encode() + b"\n")
-
-
-def sandbox(name: str) -> Any:
-    """A module of faultlens' sandbox, a package under a name of its own."""
-    if SANDBOX not in sys.modules:
-        folder = os.path.join(os.path.dirname(os.path.dirname(HERE)), "sandbox")
-        start = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(SANDBOX, start, submodule_search_locations=[folder])
-        assert spec is not None
-        sys.modules[SANDBOX] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{SANDBOX}.{name}")
-
-
-def sibling(name: str) -> Any:
-    """A module of this folder, which is a package under a name of its own: the folder itself must not be searched."""
-    if PACKAGE not in sys.modules:
-        start = os.path.join(HERE, "__init__.py")
-        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[HERE])
-        assert spec is not None and spec.loader is not None
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{PACKAGE}.{name}")
-
-
-if __name__ == "__main__":
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
-    serve()

@@ -8,44 +8,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib.util
+import importlib
 import json
 import os
-import resource
 import select
 import shutil
 import signal
 import sys
-from typing import Any
+from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
-PACKAGE = "faultlens_sandbox"
+from . import board, confinement, guard, limits, offspring, tasks
+
 MAX_FILE = 2 << 30
+MAX_WORDS, MAX_NAME = 400, 100
 BROKEN = "it closed descriptors that are not its own"
 libc = ctypes.CDLL(None)
-
-
-def sandbox(folder: str, name: str) -> Any:
-    """A module of faultlens' sandbox, a package under a name of its own."""
-    if PACKAGE not in sys.modules:
-        start = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[folder])
-        assert spec is not None
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{PACKAGE}.{name}")
-
-
-def beside(name: str, path: str = "") -> Any:
-    """A module of this folder. The folder itself must not be searched: its names are common ones."""
-    spec = importlib.util.spec_from_file_location("faultlens_" + name, path or os.path.join(HERE, name + ".py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
-board_module, decoders = beside("board"), beside("decoders")
 
 
 # ------------------------------------------------------------------------------------------ the server
@@ -54,12 +31,10 @@ board_module, decoders = beside("board"), beside("decoders")
 class Server:
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
-        modules = (sandbox(request["sandbox"], name) for name in ("guard", "confinement", "tasks"))
-        self.guard, self.confinement, self.tasks = modules
-        self.means = self.confinement.Means(*request["means"])
-        self.limit = self.tasks.limit_here()  # before it loses sight of other processes
-        self.guard.enter(self.means, [os.path.dirname(request["folder"])], serves=True)
-        self.board = board_module.Board(request["board"])
+        self.means = confinement.Means(*request["means"])
+        self.limit = tasks.limit_here()  # before it loses sight of other processes
+        guard.enter(self.means, [os.path.dirname(request["folder"])], serves=True)
+        self.board = board.Board(request["board"])
         os.close(request["board"])
         self.answers = os.dup(1)
         point_at(os.devnull, 1, os.O_WRONLY)
@@ -73,16 +48,14 @@ class Server:
         os.write(self.answers, json.dumps(what).encode() + b"\n")
 
     def prepare(self) -> bool:
-        self.guard.offspring.adopt()
-        self.confinement.filter_for_children(self.means)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        if hard == resource.RLIM_INFINITY or hard > MAX_FILE:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, hard))
+        offspring.adopt()
+        confinement.filter_for_children(self.means)
+        limits.no_core_file()
+        limits.at_most_written(MAX_FILE)
         try:
             told = self.load()
         except BaseException as error:
-            self.answer(ready=False, words=decoders.words(error))
+            self.answer(ready=False, words=words(error))
             return False
         gc.freeze()  # or every child would copy the memory of all modules at its first collection
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -120,9 +93,7 @@ class Server:
             self.child = pid
             self.answer(pid=pid)
             return False
-        self.guard.prctl(self.guard.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != server:
-            os._exit(0)
+        limits.die_with(server)
         return True
 
     def reap(self) -> None:
@@ -137,7 +108,7 @@ class Server:
     def end_all(self) -> int:
         """The wait status of the child."""
         child, self.child = self.child, 0
-        status: int = self.guard.offspring.end_all(child)
+        status: int = offspring.end_all(child)
         return status
 
 
@@ -151,6 +122,8 @@ def point_at(path: str, descriptor: int, flags: int) -> None:
 
 
 class Child:
+    name = ""  # of the verb, for whoever lists processes
+
     def __init__(self, server: Server) -> None:
         self.server = server
         self.request = server.request
@@ -170,27 +143,26 @@ class Child:
         os.chdir(self.request["folder"])
         for descriptor, flags in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
             point_at(os.devnull, descriptor, flags)
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-        self.server.tasks.at_most(self.server.limit)
+        limits.killed_first()
+        tasks.at_most(self.server.limit)
         writable = [self.request["folder"], *self.request.get("writable", ())]
-        self.server.confinement.confine(self.server.means, writable)
-        sys.argv[:] = ["faultlens scan --decode"]
+        confinement.confine(self.server.means, writable)
+        sys.argv[:] = [self.name]
 
     def begin(self) -> None:
         try:
             self.settle()
             self.get_ready()
         except BaseException as error:
-            self.board.say(decoders.words(error))
-            self.words[board_module.READY] = board_module.FAILED
+            self.board.say(words(error))
+            self.words[board.READY] = board.FAILED
             os._exit(1)
         self.only_the_child()
-        self.words[board_module.READY] = self.pid
+        self.words[board.READY] = self.pid
         self.ring()
 
     def get_ready(self) -> None:
-        self.decode = decoders.chosen(self.request["using"], self.request["modules"])
+        """Before the first item."""
 
     def only_the_child(self) -> None:
         """A decoder may fork: the copy would go on here."""
@@ -204,29 +176,19 @@ class Child:
     def work(self) -> None:
         words = self.words
         while True:
-            while words[board_module.BATCH] == words[board_module.DONE]:
+            while words[board.BATCH] == words[board.DONE]:
                 if not os.read(self.request["go"], 64):
                     return
-            for index in range(words[board_module.FIRST], words[board_module.COUNT]):
+            for index in range(words[board.FIRST], words[board.COUNT]):
                 self.try_item(index)
-            words[board_module.DONE] = words[board_module.BATCH]
+            words[board.DONE] = words[board.BATCH]
             self.ring()
 
     def try_item(self, index: int) -> None:
-        self.words[board_module.AT] = index + 1
-        offset, size, kind = self.board.entry(index)
-        data = os.pread(self.request["data"], size, offset)
-        refused = self.decode(board_module.KINDS[kind], data, self.count)
-        self.only_the_child()
-        if not self.is_whole():
-            refused = "deadly", "", BROKEN
-        if refused is not None:
-            self.board.say(json.dumps([index, *refused], ensure_ascii=False))
-        if refused is not None and refused[0] == "deadly":
-            os._exit(1)
+        raise NotImplementedError
 
     def count(self) -> None:
-        self.words[board_module.TRIED] += 1
+        self.words[board.TRIED] += 1
 
     def is_whole(self) -> bool:
         try:
@@ -236,17 +198,24 @@ class Child:
             return False
 
 
-def main() -> None:
-    server = Server(json.loads(sys.argv[1]))
+def words(error: BaseException) -> str:
+    """ "ValueError: the first line of its message"."""
+    try:
+        lines = str(error)[: 10 * MAX_WORDS].split("\n")
+    except BaseException:
+        lines = []
+    first = next((line.strip() for line in lines if line.strip()), "")
+    name = type(error).__name__[:MAX_NAME]
+    return f"{name}: {first[:MAX_WORDS]}" if first else name
+
+
+def run(server: Server, child: Callable[[Server], Child]) -> None:
+    """Never returns."""
     if server.prepare() and server.serve():
-        child = Child(server)
-        child.begin()
+        forked = child(server)
+        forked.begin()
         try:
-            child.work()
+            forked.work()
         finally:
             os._exit(1)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,34 +7,33 @@ has begun and {"status": …} when it has ended, with all that it started."""
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
-import importlib.util
 import json
 import os
-import resource
 import sys
 import threading
 import traceback
 from typing import Any
 
-SIGKILL = 9
-PACKAGE = "faultlens_sandbox"
+from . import confinement, guard, limits, offspring
+
 MAX_FILE = 2 << 30
 OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
-def serve(modules: list[str]) -> dict[str, Any] | None:
+def serve(modules: list[str], means: confinement.Means, writable: list[str]) -> dict[str, Any] | None:
     """Returns in the child only, with the request to carry out; None at the end."""
-    guard.enter(means, setup["writable"], serves=True)
-    guard.offspring.adopt()
+    guard.enter(means, writable, serves=True)
+    offspring.adopt()
     confinement.filter_for_children(means)
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    protect_the_machine()
+    limits.no_core_file()
+    limits.at_most_written(MAX_FILE)
+    limits.killed_first()
     missing = [name for name in modules if not can_import(name)]
     answer(answers, {"ready": True, "missing": missing})
     server = os.getpid()
@@ -43,25 +42,14 @@ def serve(modules: list[str]) -> dict[str, Any] | None:
         request: dict[str, Any] = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            guard.prctl(guard.PR_SET_PDEATHSIG, SIGKILL)
-            if os.getppid() != server:
-                os._exit(0)
+            limits.die_with(server)
             os.close(answers)
             os.close(nowhere)
             return request
         answer(answers, {"pid": pid})
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        answer(answers, {"status": guard.offspring.end_all(pid)})
+        answer(answers, {"status": offspring.end_all(pid)})
     return None
-
-
-def protect_the_machine() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    if hard == resource.RLIM_INFINITY or hard > MAX_FILE:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, hard))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
 
 
 def can_import(name: str) -> bool:
@@ -76,14 +64,14 @@ def answer(descriptor: int, what: dict[str, Any]) -> None:
     os.write(descriptor, json.dumps(what).encode() + b"\n")
 
 
-def settle(request: dict[str, Any]) -> None:
+def settle(request: dict[str, Any], means: confinement.Means, writable: list[str]) -> None:
     """A session, a folder and an output of its own; nothing to read, and nowhere else to write."""
     os.setsid()
     os.chdir(request["folder"])
     redirect(0, os.open(os.devnull, os.O_RDONLY))
     redirect(1, os.open(request["stdout"], OUTPUT, 0o600))
     redirect(2, os.open(request["stderr"], OUTPUT, 0o600))
-    confinement.confine(means, setup["writable"])
+    confinement.confine(means, writable)
     sys.argv[:] = [request["script"], *request["arguments"]]
     sys.path.insert(0, request["folder"])
 
@@ -120,25 +108,14 @@ def run_and_leave(script: str) -> None:
     leave(status & 255)
 
 
-def sandbox(name: str) -> Any:
-    """A module of faultlens' sandbox, a package under a name of its own: no folder of faultlens may be searched."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
-    if PACKAGE not in sys.modules:
-        start = os.path.join(setup["sandbox"], "__init__.py")
-        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[setup["sandbox"]])
-        assert spec is not None
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{PACKAGE}.{name}")
-
-
-setup: dict[str, Any] = json.loads(sys.argv[1])
-guard, confinement = sandbox("guard"), sandbox("confinement")
-means = confinement.Means(*setup["means"])
-request = serve(sys.argv[2:])
-if request is not None:
+def main() -> None:
+    setup: dict[str, Any] = json.loads(sys.argv[1])
+    means, writable = confinement.Means(*setup["means"]), setup["writable"]
+    request = serve(sys.argv[2:], means, writable)
+    if request is None:
+        return
     try:
-        settle(request)
+        settle(request, means, writable)
     except BaseException:
         traceback.print_exc()
         os._exit(1)  # what cannot be confined is not run

@@ -30,24 +30,22 @@ from faultlens.diagnosis.evidence.children import crashed_child
 from faultlens.errors import FaultlensError
 from faultlens.inspection import numbering, process
 from faultlens.inspection.endings import outcome_of
+from faultlens.op_model.files import SCRIPT, Files
 from faultlens.records import report_file
 from faultlens.records.crash import Crash, Outcome, Output
 from faultlens.records.report_file import Report
 from faultlens.sandbox.guest import confinement, guard
+from faultlens.sandbox.guests import guest_command, inherited
 from faultlens.sandbox.trial.look import QuickLook
 from faultlens.system.machine import machine_state
 from faultlens.system.procfs import resident
 
-SCRIPT = "reproduce.py"
-SERVER = Path(__file__).with_name("warm_server.py")
+SERVER = Path(guard.FOLDER, "scripts.py")
 IMPORT_SECONDS = 120.0
 POLL_S = 0.002
 MEMORY_POLL_S = 0.1
 TAIL_BYTES = 64 * 1024
 SHARE_OF_MEMORY = 0.6  # of what is available
-NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_HOME", "FAULTLENS_ONLY_THIS")
-
-Files = Mapping[str, bytes]  # by path below the folder; SCRIPT is the one that is run
 
 
 class Bounds(NamedTuple):
@@ -63,9 +61,8 @@ class Surroundings(NamedTuple):
     with_children: bool = False  # the death of a process that the script started counts as its own
 
     def variables(self, home: Path) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
         where = {"FAULTLENS_HOME": str(home), "TMPDIR": str(home)}
-        return {**ours, **self.environment, **where, "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**inherited(os.environ), **self.environment, **where, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def default_bounds(seconds: float) -> Bounds:
@@ -87,7 +84,7 @@ class WarmTrials:
         environment = launch.agent_environment(surroundings.variables(self._folder), self._area.path, True)
         try:
             self._server = subprocess.Popen(
-                [surroundings.python, str(SERVER), json.dumps(self._setup()), *modules],
+                guest_command(surroundings.python, SERVER, json.dumps(self._setup()), *modules),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -117,7 +114,7 @@ class WarmTrials:
         self.close()
 
     def _setup(self) -> dict[str, Any]:
-        return {"sandbox": guard.FOLDER, "means": self._means, "writable": [str(self._folder)]}
+        return {"means": self._means, "writable": [str(self._folder)]}
 
     def close(self) -> None:
         if server := getattr(self, "_server", None):

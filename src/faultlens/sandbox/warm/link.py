@@ -18,9 +18,9 @@ from faultlens.inspection import numbering
 from faultlens.inspection.siginfo import signal_name
 from faultlens.sandbox.guest import board as layout
 from faultlens.sandbox.guest import confinement, guard
+from faultlens.sandbox.guests import guest_command
 from faultlens.text.safe import one_line
 
-SERVER = Path(__file__).with_name("server.py")
 IMPORT_SECONDS = 120.0
 ENDING_SECONDS = 15.0  # that a killed process may take
 CHUNK = 1 << 16
@@ -40,7 +40,7 @@ class Link:
         data: int,
         environment: Mapping[str, str],
         tick: Callable[[], None],
-        server: Path = SERVER,
+        server: Path,
     ) -> None:
         """`data`: the file that items are written to. `tick`: called again and again until it is ready."""
         self._heard = b""
@@ -55,10 +55,10 @@ class Link:
         readable = os.open(f"/proc/self/fd/{data}", os.O_RDONLY | os.O_CLOEXEC)
         theirs = {"go": go, "bell": bell, "data": readable, "board": board}
         self.means = confinement.available()
-        settings = {**request, **theirs, "sandbox": guard.FOLDER, "means": self.means}
+        settings = {**request, **theirs, "means": self.means}
         try:
             self._server = subprocess.Popen(
-                [python, "-B", str(server), json.dumps(settings)],
+                guest_command(python, server, json.dumps(settings)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Where a decoder runs: a process that is watched, and ended when it takes too long or too much.
+"""A process that tries items one by one: watched, and ended when it takes too long or too much.
 
 How it ended is told together with the item it was at."""
 
@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from faultlens.agent import launch
 from faultlens.agent.area import SharedArea
@@ -24,11 +24,10 @@ from faultlens.records.crash import Crash
 from faultlens.records.scan import Kind
 from faultlens.sandbox.guest import board as layout
 from faultlens.sandbox.guest import confinement
+from faultlens.sandbox.guests import inherited
 from faultlens.sandbox.warm.autopsy import Autopsies, Told
 from faultlens.sandbox.warm.family import below, shared_out
 from faultlens.sandbox.warm.link import ENDING_SECONDS, IMPORT_SECONDS, GoneError, Link
-from faultlens.text.file_names import to_name
-from faultlens.text.safe import one_line
 from faultlens.text.sizes import in_words
 
 POLL_S, FAMILY_POLL_S = 0.05, 0.1
@@ -38,23 +37,19 @@ SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "CUDA_VISIBLE_DEVICES": "-1",  # a training may be using them
 }
-NEVER_INHERITED = ("FAULTLENS_AGENT", "FAULTLENS_ONLY_THIS")
 
 Entry = tuple[int, int, int]  # as board.ENTRY
 
 
-class Decoding(NamedTuple):
-    """What the user asked for. Paths are texts: see `text/file_names.py`."""
+class Limits(NamedTuple):
+    """Of one item."""
 
-    python: str  # of the user's programs; has TensorFlow
-    using: str | None = None  # "module:function": instead of TensorFlow's decoders
-    folder: str = "."  # where the module is looked for
-    seconds: float = 20.0  # for one item
-    memory: int = 2 << 30  # bytes that an item may add
+    seconds: float = 20.0
+    memory: int = 2 << 30  # bytes that it may add
 
 
 class End(NamedTuple):
-    """Of a decoder's process."""
+    """Of the process that tried items."""
 
     kind: Kind
     reason: str
@@ -66,20 +61,24 @@ class Run(NamedTuple):
     """How far a process came with a batch."""
 
     said: list[bytes]
-    tried: int  # items that the decoder was called with
+    tried: int  # items that it was called with
     end: End | None  # None: it came through all of them
     at: int | None  # the item that it ended at; None: at none
 
 
-class Sandbox:
-    who = "the decoder"
+class Worker:
+    who = "it"
+    settings: Mapping[str, str] = SETTINGS
+    server: Path  # guest code, with a Server and a Child of the fork server
 
-    def __init__(self, wishes: Decoding, data: int, environment: Mapping[str, str], tick: Callable[[], None]) -> None:
+    def __init__(
+        self, python: str, limits: Limits, data: int, environment: Mapping[str, str], tick: Callable[[], None]
+    ) -> None:
         """`data`: the file that items are written to. `tick`: called again and again while it works."""
-        self._wishes, self._data = wishes, data
+        self._python, self._limits, self._data = python, limits, data
         self._environment, self._tick = environment, tick
-        self._folder = Path(tempfile.mkdtemp(prefix="faultlens-decode-"))
-        self._area = SharedArea() if launch.agent_problem(to_name(wishes.python)) is None else None
+        self._folder = Path(tempfile.mkdtemp(prefix="faultlens-try-"))
+        self._area = SharedArea() if launch.agent_problem(python) is None else None
         if self._area and confinement.available().processes:
             self._area.area.supervisor_pid = 1  # the only one above them that they know
         self._autopsies = self._autopsies_in(self._area) if self._area else None
@@ -125,7 +124,7 @@ class Sandbox:
             self._drop()
         elif end is None and time.monotonic() > self._next_weighing:
             self._next_weighing = time.monotonic() + FAMILY_POLL_S
-            if below(link.pid).resident - self._rest > self._wishes.memory // 2:
+            if below(link.pid).resident - self._rest > self._limits.memory // 2:
                 self.renew()  # what it keeps must not be laid on an item to come
         return run
 
@@ -140,7 +139,7 @@ class Sandbox:
     # --------------------------------------------------------------------------------------- watching
 
     def _watch(self, link: Link, size: int) -> End | None:
-        words, wishes = link.board.words, self._wishes
+        words, limits = link.board.words, self._limits
         at, since = words[layout.AT], time.monotonic()
         next_look, resident, looked_at = since + FAMILY_POLL_S, 0, False
         while words[layout.DONE] != words[layout.BATCH]:
@@ -150,7 +149,7 @@ class Sandbox:
             if words[layout.AT] != at or (self._told is not None and not looked_at):
                 at, since = words[layout.AT], now  # what the look at its death took does not count
                 looked_at = self._told is not None
-            elif now - since > wishes.seconds:
+            elif now - since > limits.seconds:
                 return self._endless(link)
             if now > next_look:
                 next_look = now + FAMILY_POLL_S
@@ -159,10 +158,10 @@ class Sandbox:
                 if len(family.processes) > MAX_PROCESSES:
                     self._kill(link)
                     return End("greedy", f"{self.who} started more than {MAX_PROCESSES} processes")
-                room = self._rest + size + wishes.memory
+                room = self._rest + size + limits.memory
                 if resident > room and shared_out(family) > room:
                     self._kill(link)
-                    return End("greedy", f"{self.who} took more than {in_words(wishes.memory)} of memory")
+                    return End("greedy", f"{self.who} took more than {in_words(limits.memory)} of memory")
         return None
 
     def _status(self, link: Link, seconds: float = POLL_S) -> int | None:
@@ -172,7 +171,7 @@ class Sandbox:
             assert self._area is not None and self._autopsies is not None
             death = self._area.accept(slot)
             try:
-                if death.pid == self._own:  # what the decoder itself started may die
+                if death.pid == self._own:  # what it started itself may die
                     seen = numbering.death_seen_from_here(death, link.pid) if link.means.processes else death
                     self._told = self._autopsies.of(seen, self._own)
             finally:
@@ -187,7 +186,7 @@ class Sandbox:
         if not os.WIFSIGNALED(status):
             return End("deadly", f"{self.who} ended its process with exit status {os.waitstatus_to_exitcode(status)}")
         name = signal_name(os.WTERMSIG(status))
-        if name == "SIGKILL" and resident - self._rest > self._wishes.memory // 2:
+        if name == "SIGKILL" and resident - self._rest > self._limits.memory // 2:
             return End("greedy", f"{self.who} was killed, most likely for the memory that it took")
         told = self._told or Told(f"died by {name}")
         return End("deadly", f"{self.who} {told.words}", told.report, told.crash)
@@ -197,7 +196,7 @@ class Sandbox:
         if self._autopsies and self._passed == 0:
             told = self._autopsies.of(Death(self._child), self._own)
         self._kill(link)
-        reason = f"{self.who} did not come back within {self._wishes.seconds:g} s{told.words}"
+        reason = f"{self.who} did not come back within {self._limits.seconds:g} s{told.words}"
         return End("endless", reason, told.report, told.crash)
 
     # ---------------------------------------------------------------------------------- its processes
@@ -215,18 +214,21 @@ class Sandbox:
                 return self._link
             except GoneError:
                 self._drop()
-        raise FaultlensError("The decoder's process does not stay alive.", "Try again.")
+        raise FaultlensError("The process that tries items does not stay alive.", "Try again.")
 
     def _connected(self) -> Link:
-        wishes = self._wishes
         work = str(self._folder / "work")
         os.makedirs(work, exist_ok=True)
-        variables = {name: value for name, value in self._environment.items() if name not in NEVER_INHERITED}
-        variables |= {**SETTINGS, "TMPDIR": work}
+        variables = {**inherited(self._environment), **self.settings, "TMPDIR": work}
         if self._area:
             variables = launch.agent_environment(variables, self._area.path, True)
-        request = {"using": wishes.using, "modules": os.path.abspath(to_name(wishes.folder)), "folder": work}
-        return Link(to_name(wishes.python), request, self._data, variables, self._tick)
+        request, more = self._request()
+        variables |= more(variables)
+        return Link(self._python, {**request, "folder": work}, self._data, variables, self._tick, self.server)
+
+    def _request(self) -> tuple[dict[str, Any], Callable[[Mapping[str, str]], Mapping[str, str]]]:
+        """What the server is asked for, and the variables that it needs, given the others."""
+        raise NotImplementedError
 
     def _fork(self, link: Link) -> None:
         words = link.board.words
@@ -245,12 +247,7 @@ class Sandbox:
         self._rest = below(link.pid).resident
 
     def _unusable(self, why: str) -> FaultlensError:
-        self.renew()
-        using = self._wishes.using
-        if using is None:
-            return FaultlensError(f"The decoders of TensorFlow cannot be used: {one_line(why, 300)}.")
-        advice = f"Try: {self._wishes.python} -c 'import {using.partition(':')[0]}'"
-        return FaultlensError(f"{using} cannot be used: {one_line(why, 300)}.", advice)
+        raise NotImplementedError
 
     def _kill(self, link: Link) -> None:
         """The server ends what the process has started."""

@@ -7,9 +7,6 @@ every variable, so that one that never ends is known, and at last {"done": …}.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import importlib
-import importlib.util
 import io
 import json
 import os
@@ -19,8 +16,8 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
-PACKAGE = "faultlens_sandbox"
+from faultlens_sandbox import confinement, guard, limits
+
 MAX_WRITTEN = 64 << 20  # bytes of any file: messages of libraries
 BLOCK = 8 << 20
 MAX_PIECE = 256 << 20  # of what can only be read at once: a chunk, texts, a packed member of an archive
@@ -316,33 +313,17 @@ def describes_a_model(path: str) -> bool:
 
 def protect(request: Answer) -> None:
     """Nothing of what is read may harm the machine."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    if os.getppid() != request["parent"]:
-        os._exit(0)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-    guard, confinement = (sandbox(request["sandbox"], name) for name in ("guard", "confinement"))
+    limits.die_with(request["parent"])
+    limits.killed_first()
     means = confinement.Means(*request["means"])
     guard.enter(means, [request["folder"]])
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_WRITTEN, MAX_WRITTEN))
+    limits.no_core_file()
+    limits.at_most_written(MAX_WRITTEN)
     resource.setrlimit(resource.RLIMIT_DATA, (request["memory"], request["memory"]))
     confinement.confine(means, [request["folder"]])
 
 
-def sandbox(folder: str, name: str) -> Any:
-    """A module of faultlens' sandbox, a package under a name of its own."""
-    if PACKAGE not in sys.modules:
-        start = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[folder])
-        assert spec is not None
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"{PACKAGE}.{name}")
-
-
 def main() -> None:
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]  # its names are common ones
     with open(sys.argv[1], "rb") as file:
         request: Answer = json.load(file)
     answers = os.dup(1)
@@ -363,6 +344,3 @@ def main() -> None:
     except BaseException as error:
         report.done(raised=type(error).__name__, message=words(error), errno=getattr(error, "errno", None))
     os._exit(0)
-
-
-main()

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-calls, forms = sys.modules["faultlens_calls"], sys.modules["faultlens_forms"]
-tensors, comparing = sys.modules["faultlens_tensors"], sys.modules["faultlens_comparing"]
+from . import calls, comparing, forms, tensors
 
 PATTERNS = (0x4B, 0xC6)  # that new memory is filled with: large numbers of every type, of both signs
 LONGEST = 0.5  # seconds of a call that is made several times

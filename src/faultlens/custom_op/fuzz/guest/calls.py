@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
 import numpy as np
 import tensorflow as tf
 
-tensors, comparing = sys.modules["faultlens_tensors"], sys.modules["faultlens_comparing"]
+from . import comparing, tensors
 
 MAX_WORDS = 600
 MOST_COMPARED = 1 << 22  # bytes of an input that are looked at again after the call

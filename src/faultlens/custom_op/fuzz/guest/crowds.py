@@ -6,7 +6,6 @@ them only where one call after the other, with the same kernel, gives again what
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from functools import partial
@@ -14,8 +13,7 @@ from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
 import tensorflow as tf
 
-calls, comparing = sys.modules["faultlens_calls"], sys.modules["faultlens_comparing"]
-forms = sys.modules["faultlens_forms"]
+from . import calls, comparing, forms
 
 THREADS = 8
 SECONDS, MOST_ROUNDS = 0.6, 400

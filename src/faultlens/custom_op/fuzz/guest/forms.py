@@ -4,14 +4,13 @@ programs, from 3.9 on."""
 from __future__ import annotations
 
 import re
-import sys
 import time
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-calls = sys.modules["faultlens_calls"]
+from . import calls
 
 ELEMENTS = 16
 PLENTY = 1.0  # seconds for all elements

@@ -9,13 +9,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import sys
 import time
 from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
 import tensorflow as tf
 
-tensors = sys.modules["faultlens_tensors"]
+from . import tensors
 
 COUNTED = (("leaks-files", "descriptors"), ("leaks-threads", "threads"))
 FEW_CALLS = 8

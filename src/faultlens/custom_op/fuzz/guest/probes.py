@@ -5,12 +5,9 @@ A probe returns what it saw, with "problems": pairs of a rule and of words. What
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable  # noqa: UP035 (Python 3.9)
 
-calls, alone, forms = (sys.modules[f"faultlens_{name}"] for name in ("calls", "alone", "forms"))
-crowds, growing, gradients = (sys.modules[f"faultlens_{name}"] for name in ("crowds", "growing", "gradients"))
-tensors = sys.modules["faultlens_tensors"]
+from . import alone, calls, crowds, forms, gradients, growing, tensors
 
 PROBES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "eager": alone.eager,

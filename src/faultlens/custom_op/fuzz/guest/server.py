@@ -14,29 +14,15 @@ import os
 import sys
 from typing import Any
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from faultlens_sandbox import board, confinement, fork_server, offspring
+
+from . import registered
+
 LOADING_SECONDS = 60
 MAX_WORDS, MOST_SAID = 60_000, 3000
-BROKEN = "it closed descriptors that are not its own"
 
 
-def beside(name: str, path: str = "") -> Any:
-    """A module of this folder, under a name of its own. The folder itself must not be searched."""
-    spec = importlib.util.spec_from_file_location("faultlens_" + name, path or os.path.join(HERE, name + ".py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faultlens_" + name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
-request: dict[str, Any] = json.loads(sys.argv[1])
-forking = beside("fork_server", request["fork server"])
-registered = beside("registered")
-
-
-class Server(forking.Server):  # type: ignore[misc, name-defined]
+class Server(fork_server.Server):  # type: ignore[misc]
     def load(self) -> dict[str, Any]:
         import tensorflow as tf
 
@@ -44,12 +30,15 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
         if "gradients" not in told:
             return told
         self.library = tf.load_op_library(self.request["library"])
-        describe = beside("describe_op", self.request["describe"])
+        describe = described_by(self.request["describe"])
         tf.raw_ops.Identity  # noqa: B018 (its module is loaded here, once for all children)
-        for name in ("tensors", "comparing", "calls", "forms", "alone", "crowds", "growing", "gradients", "probes"):
-            beside(name)
+        # Imported when TensorFlow is loaded, and before any fork.
+        from . import calls, probes, tensors
+
+        self.probes = probes
+        calls.library = self.library
         if fence := self.request.get("fence"):
-            sys.modules["faultlens_tensors"].fence.update(fence, table=os.open(fence["table"], os.O_RDWR))
+            tensors.fence.update(fence, table=os.open(fence["table"], os.O_RDWR))
         return {"ops": registered.ops_of(self.request["library"], self.library, describe, told["gradients"])}
 
     def tried_loading(self) -> dict[str, Any]:
@@ -60,7 +49,7 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
         if pid == 0:
             try:
                 os.close(reader)
-                forking.libc.alarm(LOADING_SECONDS)
+                fork_server.libc.alarm(LOADING_SECONDS)
                 Child(self).settle()
                 os.write(writer, json.dumps(self.loaded())[:MAX_WORDS].encode("utf-8", "replace"))
             finally:
@@ -70,7 +59,7 @@ class Server(forking.Server):  # type: ignore[misc, name-defined]
         while part := os.read(reader, 4096):
             said += part
         os.close(reader)
-        status = self.guard.offspring.end_all(pid)
+        status = offspring.end_all(pid)
         try:
             told: dict[str, Any] = json.loads(said)
         except ValueError:
@@ -102,16 +91,17 @@ def import_all(modules: dict[str, Any]) -> None:
         importlib.import_module(name)
 
 
-class Child(forking.Child):  # type: ignore[misc, name-defined]
+class Child(fork_server.Child):  # type: ignore[misc]
+    name = "faultlens op test"
+
     def settle(self) -> None:
         with contextlib.suppress(OSError):
             os.makedirs(self.request["folder"], 0o700, exist_ok=True)
         super().settle()
-        forking.point_at(os.path.join(self.request["folder"], "stdout"), 1, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        fork_server.point_at(os.path.join(self.request["folder"], "stdout"), 1, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         if "forbid signals" in self.request and self.server.means.seccomp:
-            seccomp = self.server.confinement.seccomp
+            seccomp = confinement.seccomp
             seccomp.install(seccomp.program_of(seccomp.signals_only_to(os.getpid())))
-        sys.argv[:] = ["faultlens op test"]
 
     def get_ready(self) -> None:
         import tensorflow as tf
@@ -119,30 +109,30 @@ class Child(forking.Child):  # type: ignore[misc, name-defined]
         with contextlib.suppress(RuntimeError):
             tf.config.set_visible_devices([], "GPU")
         tf.identity(tf.constant([1.0])).numpy()  # what a first op takes is not the first input's fault
-        setattr(sys.modules["faultlens_calls"], "library", server.library)  # noqa: B010 (of a module)
         import_all(self.request["modules"])
 
     def try_item(self, index: int) -> None:
-        self.words[forking.board_module.AT] = index + 1
+        self.words[board.AT] = index + 1
         offset, size, _ = self.board.entry(index)
         asked = json.loads(os.pread(self.request["data"], size, offset))
         self.count()
-        told = sys.modules["faultlens_probes"].tried(asked)
+        told = self.server.probes.tried(asked)
         self.only_the_child()
         if not self.is_whole():
-            told = {"broken": BROKEN}
+            told = {"broken": fork_server.BROKEN}
         self.board.say(json.dumps([index, told]))
         if "broken" in told:
             os._exit(1)
 
 
-if __name__ == "__main__":
-    server = Server(request)
-    if server.prepare() and server.serve():
-        child = Child(server)
-        child.begin()
-        try:
-            child.work()
-        finally:
-            os._exit(1)
-    os._exit(0)
+def described_by(path: str) -> Any:
+    """The module that tells how ops are called, which is not of this folder."""
+    spec = importlib.util.spec_from_file_location("faultlens_describe", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    fork_server.run(Server(json.loads(sys.argv[1])), Child)

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Callable, Optional  # noqa: UP035 (Python 3.9)
 
+from faultlens_sandbox.fork_server import MAX_NAME, words
+
 Refusal = tuple[str, str, str]  # kind of flaw, feature of the Example, words
 Try = Callable[[str, bytes, Callable[[], None]], Optional[Refusal]]  # noqa: UP045 (Python 3.9)
 
-MAX_WORDS = 400
-MAX_NAME = 100
 BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
 UNKNOWN_FORMAT = "Unknown image file format"  # one that other versions of TensorFlow know
 NO_MEMORY = ("MemoryError", "ResourceExhaustedError")
@@ -98,14 +98,3 @@ def refusal(decode: Callable[[], object], name: str = "") -> Refusal | None:
     except BaseException as error:  # SystemExit and KeyboardInterrupt as well: nothing of it may end the work
         kind = "greedy" if type(error).__name__ in NO_MEMORY else "decode"
         return kind, name[:MAX_NAME], words(error)
-
-
-def words(error: BaseException) -> str:
-    """ "ValueError: the first line of its message"."""
-    try:
-        lines = str(error)[: 10 * MAX_WORDS].split("\n")
-    except BaseException:
-        lines = []
-    first = next((line.strip() for line in lines if line.strip()), "")
-    name = type(error).__name__[:MAX_NAME]
-    return f"{name}: {first[:MAX_WORDS]}" if first else name
