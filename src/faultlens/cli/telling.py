@@ -44,14 +44,14 @@ def tell(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
 
 
 def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
-    """Of processes that a program survived. Some die on purpose: one line is enough for them."""
+    """Of processes that a program survived. Some die on purpose: one line is enough for them, if it is one."""
     from faultlens.report.headline import headline
 
     whole: list[Report] = []
     for child in crash.children[:MAX_CHILDREN_SHOWN]:
         report = examined(child)
         if worth_telling(report) or arguments.verbose:
-            if not _speaks_for_itself(report) or arguments.verbose:
+            if not _speaks_for_itself(report) or child.times > 1 or arguments.verbose:
                 whole.append(report)
             elif not deaths.was_told(child.pid) and not arguments.quiet:
                 say(in_one_line(report, None if arguments.no_save else _kept(report, deaths)))

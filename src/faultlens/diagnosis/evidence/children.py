@@ -28,6 +28,7 @@ _DIED = (
 _SIGNAL = r"exit ?code[:= ]+-\d+|returned -\d+|\bSIG(?:SEGV|ABRT|BUS|FPE|ILL|TRAP)\b|[Ss]egmentation fault|core dumped"
 _COMPLAINS = re.compile(rf"{_WHO}.*{_DIED}|{_DIED}.*{_WHO}|{_SIGNAL}", re.IGNORECASE)
 _IS_GONE = rf"(?:{_DIED}|exit|fail|status|return)"
+_GONE = re.compile(_IS_GONE, re.IGNORECASE)
 _TELLS_OF_CHILD = re.compile(rf"{_WHO}.*{_IS_GONE}|{_IS_GONE}.*{_WHO}|{_SIGNAL}", re.IGNORECASE | re.DOTALL)
 # What whoever was waiting for an answer sees.
 _OTHER_END_IS_GONE = ("EOFError", "BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError", "TimeoutError")
@@ -97,7 +98,7 @@ def _is_soon(child: Crash, crash: Crash) -> bool:
 def _complained(child: Crash, crash: Crash) -> bool:
     """In what it printed. What the child itself printed is not in it."""
     lines = [line for text in (crash.output.stdout, crash.output.stderr) for line in last_lines(text or "", _LINES)]
-    return any(_COMPLAINS.search(line) or _names(line, child) for line in lines)
+    return any(_COMPLAINS.search(line) or (_names(line, child) and _GONE.search(line)) for line in lines)
 
 
 def _names(text: str, child: Crash) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import short_function
-from faultlens.inspection.owners import owner_of
+from faultlens.inspection.owners import is_ffi, owner_of
 from faultlens.records.crash import Frame
 
 Sender = Literal["itself", "another process", "unknown"]
@@ -62,11 +62,13 @@ def sender(case: Case) -> Sender:
 
 
 def asked_by_python(case: Case) -> bool:
-    """Python's own code called abort() or raise() and had no complaint: os.abort(), signal.raise_signal().
+    """Python's own code called abort() or raise() and had no complaint: os.abort(), signal.raise_signal(), ctypes.
 
     Told by whose code it is, because the functions of a stripped interpreter have no names."""
     thread, first = case.crash.crashed_thread, next(iter(case.stack), None)
-    if thread is None or first is None or first is thread.frames[0] or owner_of(first) != "python":
+    if thread is None or first is None or first is thread.frames[0]:
+        return False
+    if owner_of(first) != "python" and not is_ffi(first):
         return False
     if case.block is not None:  # the fence gave up
         return False
