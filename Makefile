@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO = $(BIN)/faultlens run --python $(VENV) examples/train.py
 
-.PHONY: demo test check bench clean
+.PHONY: demo test bench clean
 
 demo: $(VENV)/.demo
 	@echo; echo '$$ $(DEMO)'
@@ -23,7 +23,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
 
 $(VENV)/bin/python:
-	tools/system-packages
+	tools/system-packages demo
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/agent/*.[ch] src/faultlens/guard_alloc/*.[ch] src/faultlens/data/native/*.[ch])
@@ -32,6 +32,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultle
 
 # Editable, so that the tests see the sources.
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml setup.py $(wildcard src/faultlens/agent/*.[ch] src/faultlens/guard_alloc/*.[ch] src/faultlens/data/native/*.[ch])
+	tools/system-packages tests
 	$(BIN)/pip install --quiet --editable '.[data,dev,ops,ray,tensorflow]'
 	touch $@
 
