@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import json
 import os
@@ -25,18 +24,6 @@ from faultlens.guest.notes import Notes
 from faultlens.guest.own_code import is_own
 from faultlens.inspection.frames import is_own as is_own_frame
 from faultlens.records.crash import Frame
-
-FILES = sorted(INSIDE.glob("*.py"))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_it_runs_on_old_pythons_without_faultlens(path: Path) -> None:
-    tree = ast.parse(path.read_text(), feature_version=(3, 9))
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module or ""]
-        assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def _labels(model: Any, told: dict[str, Field]) -> Any:
         return None
     declared = _graph(model)._outputs_struct
     if isinstance(model.loss, dict) and not isinstance(declared, dict):
-        declared = dict(zip(model.output_names, model.outputs, strict=True))
+        declared = dict(zip(model.output_names, model.outputs))
         declared = {name: declared[name] for name in model.loss}
     return _with_losses(declared, model.loss)
 

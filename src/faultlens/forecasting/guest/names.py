@@ -111,7 +111,7 @@ def _wrong_arguments(node: Any, given: int) -> str | None:
     wanted, called = node.args, f"{node.name} is called as {node.name}({'batch_size' if given else ''})"
     positional = [argument.arg for argument in (*wanted.posonlyargs, *wanted.args)]
     needed = positional[given : len(positional) - len(wanted.defaults)]
-    needed += [each.arg for each, default in zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True) if default is None]
+    needed += [each.arg for each, default in zip(wanted.kwonlyargs, wanted.kw_defaults) if default is None]
     if needed:
         return f"{called}, and needs more: {', '.join(needed)}. Name a function that calls it with them."
     if given > len(positional) and wanted.vararg is None:
