@@ -49,7 +49,7 @@ def test_whose_code_it_is(file: str, own: bool) -> None:
 
 
 def test_our_own_code_is_not_the_users() -> None:
-    assert not is_own(str(FILES[0]))
+    assert not is_own(str(INSIDE / "lines.py"))
 
 
 # -------------------------------------------------------------------------------------------- notes

@@ -25,7 +25,7 @@ GRADIENTS = 4
 _COMPUTES_GRADIENTS = ("/tensorflow/python/eager/backprop.py", "/tensorflow/python/ops/gradients_util.py")
 
 Place = tuple[str, int, str]  # file, line, function
-UserFrame = Callable[[], Optional[FrameType]]  # noqa: UP045 (evaluated by Python 3.9)
+UserFrame = Callable[[], Optional[FrameType]]
 FrameFinder = Callable[[Callable[[CodeType], int]], UserFrame]  # see inside.c
 LIBRARY, USER, NOT_ASKED = range(3)  # whose code it is
 

@@ -18,7 +18,7 @@ MAX_DEPTH = 3  # of containers in each other
 MAX_FRAMES = 200
 CO_OPTIMIZED = 1
 
-Owner = tuple[str, Optional[str]]  # noqa: UP045 (evaluated by Python 3.9) — in words, and the file
+Owner = tuple[str, Optional[str]]
 
 
 class Owners:

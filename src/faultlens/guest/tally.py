@@ -8,7 +8,7 @@ from .lines import Place
 
 MAX_PLACES = 1000
 
-Key = tuple[str, Optional[Place]]  # noqa: UP045 (evaluated by Python 3.9)
+Key = tuple[str, Optional[Place]]
 
 
 class Tally:

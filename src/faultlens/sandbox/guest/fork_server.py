@@ -15,7 +15,7 @@ import select
 import shutil
 import signal
 import sys
-from typing import Any, Callable  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable
 
 from . import board, confinement, guard, limits, offspring, tasks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable
 
 import numpy as np
 import tensorflow as tf

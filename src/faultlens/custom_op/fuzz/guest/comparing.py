@@ -31,7 +31,7 @@ def difference(left: list[Any], right: list[Any]) -> str | None:
     """Where two results are not alike within what another order of sums explains, in words."""
     if len(left) != len(right):
         return f"{len(left)} outputs, and {len(right)}"
-    for number, (one, other) in enumerate(zip(left, right)):  # noqa: B905 (Python 3.9)
+    for number, (one, other) in enumerate(zip(left, right)):
         if words := _difference(np.asarray(one), np.asarray(other)):
             return f"output {number}: {words}"
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
-from typing import Any, Callable  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable
 
 import tensorflow as tf
 

@@ -47,7 +47,7 @@ def function_of(call: Any, known: bool) -> Any:
 
 def disagreements(static: list[Any], results: list[Any], what: str) -> list[list[str]]:
     found = []
-    for number, (shape, result) in enumerate(zip(static, results)):  # noqa: B905 (Python 3.9)
+    for number, (shape, result) in enumerate(zip(static, results)):
         if not shape.is_compatible_with(result.shape):
             told = f"the shape function says {shape} for output {number}, it has {list(result.shape)}"
             found.append(["shape-disagrees", f"{told} (shapes of the inputs {what})"])

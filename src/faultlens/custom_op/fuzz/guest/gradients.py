@@ -24,7 +24,7 @@ def gradient(call: Any) -> dict[str, Any]:
         return {"ok": [], "problems": []}
     slopes = tape.gradient(total, watched)
     told: dict[str, Any] = {"ok": [], "problems": []}
-    for tensor, slope in zip(watched, slopes):  # noqa: B905 (Python 3.9)
+    for tensor, slope in zip(watched, slopes):
         if slope is None:
             continue
         slope = tf.convert_to_tensor(slope)

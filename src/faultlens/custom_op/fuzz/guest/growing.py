@@ -10,7 +10,7 @@ import ctypes
 import gc
 import os
 import time
-from typing import Any, Callable  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable
 
 import tensorflow as tf
 
@@ -75,7 +75,7 @@ def growing(call: Any) -> dict[str, Any]:
         seen.append(state())
     told["calls"] = calls * WINDOWS
     for number, (rule, what) in enumerate((("leak", "bytes"), *COUNTED)):
-        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: B905, RUF007 (Python 3.9)
+        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: RUF007 (Python 3.9)
         if is_growth(grown, calls, number > 0, least):
             per_call = (seen[-1][number] - seen[0][number]) / (calls * WINDOWS)
             told["problems"].append([rule, f"{per_call:.3g} {what} more with every call, over {calls * WINDOWS} calls"])
@@ -90,7 +90,7 @@ def used_up(window: Callable[[int], None]) -> list[list[str]]:
         seen.append(state())
     problems = []
     for number, (rule, what) in enumerate(COUNTED, 1):
-        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: B905, RUF007 (Python 3.9)
+        grown = [after[number] - before[number] for before, after in zip(seen, seen[1:])]  # noqa: RUF007 (Python 3.9)
         if min(grown) >= FEW_CALLS:
             problems.append([rule, f"{sum(grown) / (2 * FEW_CALLS):.3g} {what} more with every call"])
     return problems

@@ -5,7 +5,7 @@ A probe returns what it saw, with "problems": pairs of a rule and of words. What
 
 from __future__ import annotations
 
-from typing import Any, Callable  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable
 
 from . import alone, calls, crowds, forms, gradients, growing, tensors
 

@@ -9,7 +9,7 @@ import mmap
 import os
 import resource
 import struct
-from typing import Any, Iterator  # noqa: UP035 (Python 3.9)
+from typing import Any, Iterator
 
 import numpy as np
 import tensorflow as tf

@@ -7,12 +7,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
-from typing import Any, Callable, Optional  # noqa: UP035 (Python 3.9)
+from typing import Any, Callable, Optional
 
 from faultlens_sandbox.fork_server import MAX_NAME, words
 
 Refusal = tuple[str, str, str]  # kind of flaw, feature of the Example, words
-Try = Callable[[str, bytes, Callable[[], None]], Optional[Refusal]]  # noqa: UP045 (Python 3.9)
+Try = Callable[[str, bytes, Callable[[], None]], Optional[Refusal]]
 
 BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
 UNKNOWN_FORMAT = "Unknown image file format"  # one that other versions of TensorFlow know
