@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.records.severity import rank
 from faultlens.rules import Rule
 from faultlens.target_env.target import Patient
 
@@ -45,7 +46,7 @@ class Check(Rule, ABC):
 
     def found(self, findings: Iterable[Finding], details: Iterable[str] = ()) -> Examination:
         """At least one finding; the gravest comes first and is the summary."""
-        ranked = sorted(findings, key=lambda finding: finding.severity != "error")
+        ranked = sorted(findings, key=lambda finding: rank(finding.severity))
         others = f" (and {len(ranked) - 1} more)" if len(ranked) > 1 else ""
         return Examination(
             check=self.name,

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import msgspec
 
 from faultlens import __version__
-from faultlens.records.op_finding import OpFinding, OpReport, Severity, Span
+from faultlens.records.op_finding import OpFinding, OpReport, Span
+from faultlens.records.severity import Severity
 from faultlens.report.sarif import SCHEMA
 from faultlens.text.safe import one_line
 

@@ -10,7 +10,8 @@ from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.unit import Followed, Unit
 from faultlens.custom_op.check.syntax.syntax import Node
 from faultlens.records.diagnosis import Evidence, Fix
-from faultlens.records.op_finding import OpFinding, Related, Severity
+from faultlens.records.op_finding import OpFinding, Related
+from faultlens.records.severity import Severity
 
 
 class Rule(rules.Rule):
