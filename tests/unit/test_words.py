@@ -21,7 +21,7 @@ from faultlens.records.crash import (
     Thread,
 )
 from faultlens.report.words import fault_in_words, memory_in_words
-from faultlens.text.quantities import count, duration, moment, size
+from faultlens.text.quantities import count, duration, moment
 from recorded import ended
 
 GiB = 1 << 30
@@ -327,17 +327,6 @@ MEMORY = {
 def test_memory(case: str) -> None:
     facts, expected = MEMORY[case]
     assert memory_in_words(ended(**facts)) == expected
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (0, "0 bytes"), (812, "812 bytes"), (4096, "4 KiB"), (1_500_000, "1.4 MiB"), (104_857_600, "100 MiB"),
-        (1_073_741_823, "1 GiB"), (1 << 70, "1024 EiB"),
-    ],
-)  # fmt: skip
-def test_size(number: int, words: str) -> None:
-    assert size(number) == words
 
 
 @pytest.mark.parametrize(

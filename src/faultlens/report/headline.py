@@ -12,8 +12,9 @@ from faultlens.diagnosis.evidence.standing import AT_WORK, standing
 from faultlens.inspection.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
 from faultlens.records.crash import Crash, Frame
 from faultlens.report.words import SENT
-from faultlens.text.quantities import duration, size
+from faultlens.text.quantities import duration
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 # Signals with which processes and people end programs; not the outcome of a fault inside.
 _POLITE = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"})

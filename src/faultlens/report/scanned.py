@@ -12,7 +12,8 @@ from faultlens.records.scan import Flaw, Place, Scan, Unchecked
 from faultlens.records.severity import Severity
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.sandbox.guest import confinement
-from faultlens.text.quantities import count, duration, size
+from faultlens.text.quantities import count, duration
+from faultlens.text.sizes import in_words as size
 
 _MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", ALARM), "warning": ("!", WARNING), "note": ("·", QUIET)}
 _INDENT = 4

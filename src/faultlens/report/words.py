@@ -11,8 +11,9 @@ from faultlens.diagnosis.evidence.last_words import abort_reason
 from faultlens.inspection.frames import short_function
 from faultlens.knowledge.cpu_features import lacking
 from faultlens.records.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
-from faultlens.text.quantities import count, size
+from faultlens.text.quantities import count
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 PAGE = 4096
 NULL_AREA = PAGE  # an address below it comes from a null pointer plus an offset
