@@ -123,9 +123,9 @@ CASES = {
         "jump to address 0x1234, which is not code",
     ),
     "jump told by rip": (
-        fault(address=0x5000, registers=registers(rip=0x5000)),
+        fault(address=0x50000, registers=registers(rip=0x50000)),
         {"mappings": (HEAP,)},
-        "jump to address 0x5000, which is not code: nothing is mapped there",
+        "jump to address 0x50000, which is not code: nothing is mapped there",
     ),
     "jump into the heap": (
         fault("SEGV_ACCERR", address=0x1000040, access="execute"),
