@@ -27,6 +27,6 @@ def test_the_metadata_have_the_version_of_the_package(tmp_path: Path) -> None:
 
 
 def test_it_stands_nowhere_else() -> None:
-    assert not re.search(r"^version = ", (ROOT / "pyproject.toml").read_text(), re.M)
+    assert not re.search(r'^version = "', (ROOT / "pyproject.toml").read_text(), re.M)
     places = [path.name for path in (ROOT / "src").rglob("*.py") if f'"{__version__}"' in path.read_text()]
     assert places == ["__init__.py"]
