@@ -19,7 +19,8 @@ from faultlens.data.findings import Findings
 from faultlens.data.quarantine.quarantine import quarantine
 from faultlens.errors import FaultlensError
 from faultlens.model_files.crc32c import crc32c, masked
-from faultlens.records.scan import Flaw, Identity, Kind, Place, Scan, Scanned, Severity
+from faultlens.records.scan import Flaw, Identity, Kind, Place, Scan, Scanned
+from faultlens.records.severity import Severity
 
 tf = pytest.importorskip("tensorflow")
 

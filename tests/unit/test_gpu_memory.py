@@ -46,7 +46,7 @@ def test_out_of_memory_says_how_it_grew() -> None:
     first = diagnose(recorded("used_up")).diagnoses[0]
     assert first.cause == "gpu-out-of-memory"
     facts = " | ".join(item.fact for item in first.evidence)
-    assert "GPU memory grew by 4.0 MiB a step (since step 102): from 1.1 GiB to 3.5 GiB" in facts
+    assert "GPU memory grew by 4 MiB a step (since step 102): from 1.1 GiB to 3.5 GiB" in facts
     assert "the list `kept` (global of exhausting.py) grew by 1 item a step" in facts
     assert first.fixes[0].title.startswith("clear what is kept from step to step")
 

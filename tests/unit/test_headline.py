@@ -51,8 +51,19 @@ CASES = {
             "cgroup_before": cgroup(2),
             "cgroup": cgroup(2),
             "limits": {"RLIMIT_CPU": Limit(soft=5, hard=5)},
+            "seconds": 5.2,
         },
         "python was killed (SIGKILL); by whom is not known",
+    ),
+    "killed long before the limit of CPU time": (
+        {
+            "outcome": KILLED,
+            "cgroup_before": cgroup(2),
+            "cgroup": cgroup(2),
+            "limits": {"RLIMIT_CPU": Limit(soft=3600, hard=3600)},
+            "seconds": 5.2,
+        },
+        "python was killed (SIGKILL) from outside: the kernel killed nothing for memory in its cgroup",
     ),
     "killed, counter unknown": (
         {"outcome": KILLED, "cgroup_before": cgroup(None), "cgroup": cgroup(None)},

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 import in_flight
 import recorded
+from faultlens.custom_op.check import rules as op_rules
 from faultlens.diagnosis.causes import catalogue
 from faultlens.records.crash import Outcome
 from faultlens.records.diagnosis import Location
+from faultlens.records.op_finding import OpFinding, OpReport, Related, Span
 from faultlens.records.report_file import Report
-from faultlens.report import sarif
+from faultlens.report import op_sarif, sarif
 from hostile import hostile
 
 MESSAGE = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
@@ -193,3 +195,22 @@ def test_hostile_content() -> None:
     assert not set(text) & {chr(code) for code in (*range(32), *range(127, 160))} - {"\n"}
     assert "\\u001b" not in text and "\u202e" not in text
     assert len(text) < 1_000_000
+
+
+def test_findings_about_ops_are_written_in_the_same_way() -> None:
+    span = Span(path="a b.cc", line=3, column=5, end_line=3, end_column=9, text="  x[i];")
+    finding = OpFinding("OP104", "index-from-data", "error", "i is not checked", span, related=(Related("here", span),))
+    pages = op_rules.catalogue()
+    log = json.loads(op_sarif.document(OpReport(verb="check", subject="a b.cc", findings=(finding,)), pages))
+    jsonschema.validate(log, STRUCTURE)
+    ours = sarif.log(recorded.diagnosed("segv_in_custom_op"))
+    assert list(log) == list(ours) and list(log["runs"][0]) == list(ours["runs"][0])
+    rule, ours_first = log["runs"][0]["tool"]["driver"]["rules"][0], ours["runs"][0]["tool"]["driver"]["rules"][0]
+    assert list(rule) == list(ours_first)
+    result = log["runs"][0]["results"][0]
+    assert log["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "OP104"
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["artifactLocation"]["uri"] == "a%20b.cc"
+    assert physical["region"] == {
+        "startLine": 3, "startColumn": 5, "endLine": 3, "endColumn": 9, "snippet": {"text": "  x[i];"},
+    }  # fmt: skip

@@ -91,9 +91,13 @@ def test_an_exception_that_escaped_is_told_by_its_type() -> None:
 
 
 def test_any_function_of_a_recursion() -> None:
-    stack = Mapping(start=Address(0x10000), end=Address(0x20000), permissions="rw-p")
+    stack = Mapping(start=Address(0x7F0000010000), end=Address(0x7F0000020000), permissions="rw-p")
     one, two = native("walk", offset=1), native("visit", offset=2)
-    where: dict[str, Any] = {"registers": {"rsp": Address(0xFF00)}, "at": Address(0xFEF0), "mappings": (stack,)}
+    where: dict[str, Any] = {
+        "registers": {"rsp": Address(0x7F000000FF00)},
+        "at": Address(0x7F000000FEF0),
+        "mappings": (stack,),
+    }
     first = signature_of(died(*[one, two] * 5, signal="SIGSEGV", **where))
     second = signature_of(died(*[two, one] * 5, signal="SIGSEGV", **where))
     assert first.function != second.function

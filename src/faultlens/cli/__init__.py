@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from faultlens import __version__
 from faultlens.cli import causes, doctor, explain, forecast, op, repro, run, scan, show, verify
+from faultlens.cli.exit_codes import CANNOT, INTERRUPTED
 from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
 from faultlens.text.safe import make_printable, one_line
-
-CANNOT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f"Cannot go on: {error.strerror or error}{where}.")
         return CANNOT
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
 
 
 def _open_streams() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINE
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def causes(arguments: argparse.Namespace) -> int:
         document = msgspec.json.encode(records[0] if arguments.cause is not None else records)
         output.write_bytes(msgspec.json.format(document, indent=1) + b"\n", arguments.json)
     if arguments.json == "-":
-        return 0
+        return FINE
     if arguments.cause is not None:
         _explain(chosen[0])
     else:
         _list()
-    return 0
+    return FINE
 
 
 class Page(NamedTuple):

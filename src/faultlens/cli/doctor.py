@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINE, exit_status
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-FINE, FOUND = 0, 1
 # What a preloaded library does to the patient it must not do to the doctor.
 PRELOAD = "LD_PRELOAD"
 SET_ASIDE = "FAULTLENS_PRELOAD_OF_PATIENT"
@@ -65,6 +65,7 @@ def register(verbs: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     variables = _without_preload()
     from faultlens.doctor.examine import examine, named
+    from faultlens.records.severity import is_grave, worst
     from faultlens.target_env.target import meet
 
     checks = named(arguments.checks)
@@ -78,7 +79,7 @@ def handle(arguments: argparse.Namespace) -> int:
         _show(checkup, arguments.verbose)
     if arguments.fix or arguments.dry_run:
         checkup = _repair(checkup, checks, wishes, variables, arguments)
-    return FOUND if checkup.findings else FINE
+    return exit_status(findings=is_grave(worst(checkup.findings)))
 
 
 def _without_preload() -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINE
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def explain(arguments: argparse.Namespace) -> int:
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=stored)
-    return 0
+    return FINE
 
 
 def _source_folders(arguments: argparse.Namespace) -> SourceFolders:

@@ -8,11 +8,11 @@ import sys
 from typing import Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import exit_status
 from faultlens.errors import FaultlensError
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-FITS, DOES_NOT = 0, 1
 FORMATS = (".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint")
 
 DESCRIPTION = """\
@@ -88,7 +88,7 @@ def handle(arguments: argparse.Namespace) -> int:
         raise FaultlensError(f"No forecast could be made: {error.what} died.") from error
     output.present(found, arguments, render)
     peaks = [found.training, found.saving.peak if found.saving else None]
-    return FITS if all(peak is None or peak.verdict == "fits" for peak in peaks) else DOES_NOT
+    return exit_status(findings=any(peak is not None and peak.verdict != "fits" for peak in peaks))
 
 
 def _size(text: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINDINGS, FINE
 from faultlens.errors import FaultlensError
 from faultlens.text.safe import one_line
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-DOES_NOT = 1
 LINES_ASKED_ABOUT = 60
 
 DESCRIPTION = """\
@@ -67,11 +67,11 @@ def handle(arguments: argparse.Namespace) -> int:
     except NotReproducedError as reason:
         screen.clear()
         print(f"faultlens: no reproducer. {one_line(str(reason), 2000)}", file=sys.stderr)
-        return DOES_NOT
+        return FINDINGS
     screen.clear()
     written = write_folder(found, folder.identity(path), arguments.out)
     _hand_over(report, found, path if own else None, written, arguments)
-    return 0
+    return FINE
 
 
 def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace, screen: output.Status) -> Found:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import exit_status
 from faultlens.errors import FaultlensError
 from faultlens.text.file_names import to_text
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-FINE, FINDINGS, CANNOT = 0, 1, 2
 TELL_S = 0.2
 
 DESCRIPTION = """\
@@ -124,9 +124,8 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _exit_status(found: Scan, strict: bool) -> int:
-    if found.errors or found.warnings:
-        return FINDINGS
-    return CANNOT if found.problems or found.unseen or (strict and found.unchecked) else FINE
+    unseen = bool(found.problems or found.unseen or (strict and found.unchecked))
+    return exit_status(findings=found.is_grave, unseen=unseen)
 
 
 def _show(found: Scan, arguments: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINE
 
 if TYPE_CHECKING:
     from faultlens.records.crash import Saving
@@ -48,7 +49,7 @@ def show(arguments: argparse.Namespace) -> int:
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=path, name=name, saves_today=today)
     if folder.is_kept(path) and (doubt := doubt_about_place(path)):
         print(f"faultlens: {doubt}", file=sys.stderr)
-    return 0
+    return FINE
 
 
 def _saves_today(report: Report) -> Saving | None:
@@ -76,7 +77,7 @@ def _list(json_target: str | None) -> int:
         _print(entries)
         if entries:
             _print_keeping(len(entries))
-    return 0
+    return FINE
 
 
 def _print(entries: list[Entry]) -> None:

@@ -8,11 +8,10 @@ import sys
 from typing import Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import exit_status
 from faultlens.errors import FaultlensError
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
-
-WHOLE, DAMAGED, CANNOT = 0, 1, 2
 
 DESCRIPTION = """\
 Say whether saved models are whole: every checksum is compared and every value read, in processes that may write
@@ -59,7 +58,7 @@ def handle(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for problem in found.problems:
         print(f"faultlens: {problem}", file=sys.stderr)
-    return DAMAGED if found.damaged else CANNOT if found.untold else WHOLE
+    return exit_status(findings=found.damaged, unseen=found.untold)
 
 
 def _python(arguments: argparse.Namespace) -> str:

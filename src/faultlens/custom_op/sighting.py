@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from faultlens.records.op_finding import Severity
+from faultlens.records.severity import Severity
 
 
 class Sighting(NamedTuple):

@@ -11,12 +11,12 @@ import msgspec
 
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
-from faultlens.records.scan import Flaw, Identity, Scan, Scanned, Severity
+from faultlens.records.scan import Flaw, Identity, Scan, Scanned
+from faultlens.records.severity import Severity, rank
 from faultlens.text.file_names import to_name, to_text
 
 Given: TypeAlias = Scan | Iterable[Flaw] | str | os.PathLike[str]
 TFRECORD = "TFRecord"  # compressed: followed by GZIP or ZLIB in brackets
-_RANKS: dict[Severity, int] = {"note": 0, "warning": 1, "error": 2}
 
 
 class Findings:
@@ -29,7 +29,7 @@ class Findings:
         self._files = {normal(file.path, folder): file for file in scan.files}
         self._flaws: dict[str, list[Flaw]] = {}
         for flaw in scan.flaws:
-            if _RANKS[flaw.severity] >= _RANKS[severity]:
+            if rank(flaw.severity) <= rank(severity):
                 self._flaws.setdefault(normal(flaw.place.path, folder), []).append(flaw)
         wanted: tuple[Severity, ...] = ("error",) if severity == "error" else ("error", "warning")
         untold = [path for path, file in self._files.items() if self._counted(file, wanted) > self._told(path, wanted)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from faultlens.records.scan import Checked, Flaw, Kind, Piece, Place, Seen, Severity, Trait, Unchecked
+from faultlens.records.scan import Checked, Flaw, Kind, Piece, Place, Seen, Trait, Unchecked
+from faultlens.records.severity import Severity
 from faultlens.text.file_names import to_text
 from faultlens.text.safe import one_line, shorten
 

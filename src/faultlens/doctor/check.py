@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.finding import Examination, Finding, Repair
+from faultlens.records.severity import rank
+from faultlens.rules import Rule
 from faultlens.target_env.target import Patient
 
+LAST = 1000  # on the screen
 
-class Check(ABC):
+
+class Check(Rule, ABC):
     """One check. The docstring of a subclass says what it looks at, why, and what was measured."""
 
-    registered: ClassVar[list[type[Check]]] = []
+    needed = ("slug", "headline")
+    code = ""  # checks are known by their names
 
-    name: ClassVar[str]  # "numpy-abi": how it is asked for
-    looks_at: ClassVar[str]  # one line for --list
-    position: ClassVar[int]  # where it stands on the screen
+    name: ClassVar[str]  # "numpy-abi": how it is asked for; its slug
+    looks_at: ClassVar[str]  # one line for --list; its headline
+    position: ClassVar[int] = LAST  # where it stands on the screen
     causes: ClassVar[tuple[str, ...]] = ()  # slugs of the crashes it foresees; `faultlens run` asks it about those
 
     def __init_subclass__(cls) -> None:
-        if not inspect.isabstract(cls) and "name" in cls.__dict__:
-            Check.registered.append(cls)
-
-    @property
-    def explanation(self) -> str:
-        return inspect.cleandoc(type(self).__doc__ or "")
+        if "name" in vars(cls):
+            cls.slug = cls.name
+        if "looks_at" in vars(cls):
+            cls.headline = cls.looks_at
 
     @abstractmethod
     def examine(self, patient: Patient) -> Examination:
@@ -44,7 +46,7 @@ class Check(ABC):
 
     def found(self, findings: Iterable[Finding], details: Iterable[str] = ()) -> Examination:
         """At least one finding; the gravest comes first and is the summary."""
-        ranked = sorted(findings, key=lambda finding: finding.severity != "error")
+        ranked = sorted(findings, key=lambda finding: rank(finding.severity))
         others = f" (and {len(ranked) - 1} more)" if len(ranked) > 1 else ""
         return Examination(
             check=self.name,

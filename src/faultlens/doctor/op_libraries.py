@@ -11,7 +11,8 @@ from faultlens.doctor.check import Check
 from faultlens.doctor.checks.cpu.cpu import CpuFeatures
 from faultlens.doctor.checks.given.custom_op import CustomOp
 from faultlens.records.finding import Examination
-from faultlens.records.op_finding import LibraryFindings, OpFinding, Severity
+from faultlens.records.op_finding import LibraryFindings, OpFinding
+from faultlens.records.severity import Severity
 from faultlens.target_env.target import Wishes, meet
 
 

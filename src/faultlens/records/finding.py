@@ -6,6 +6,7 @@ from typing import Literal
 
 from faultlens.records.crash import Record
 from faultlens.records.diagnosis import Evidence, Fix
+from faultlens.records.severity import Grave
 
 Mark = Literal["ok", "warning", "error", "skipped"]
 SCHEMA_VERSION = 1
@@ -21,7 +22,7 @@ class Repair(Record, frozen=True):
 
 class Finding(Record, frozen=True):
     check: str  # name of the check
-    severity: Literal["warning", "error"]  # error: it will fail or crash; warning: it will under named conditions
+    severity: Grave  # error: it will fail or crash; warning: it will under named conditions
     title: str  # one line about this very environment
     evidence: tuple[Evidence, ...]
     fixes: tuple[Fix, ...]

@@ -6,11 +6,9 @@ from typing import Literal, NamedTuple
 
 from faultlens.records.crash import Record
 from faultlens.records.diagnosis import Evidence, Fix, Location
+from faultlens.records.severity import Severity, is_grave, number_of, worst
 
 SCHEMA_VERSION = 1
-
-# error: it crashes, or gives wrong results; warning: it does under named conditions; note: worth knowing.
-Severity = Literal["error", "warning", "note"]
 
 
 class Span(Record, frozen=True):
@@ -62,11 +60,15 @@ class OpReport(Record, frozen=True, omit_defaults=False):
 
     @property
     def errors(self) -> int:
-        return sum(finding.severity == "error" for finding in self.findings)
+        return number_of("error", self.findings)
 
     @property
     def warnings(self) -> int:
-        return sum(finding.severity == "warning" for finding in self.findings)
+        return number_of("warning", self.findings)
+
+    @property
+    def is_grave(self) -> bool:
+        return is_grave(worst(self.findings))
 
 
 class LibraryFindings(NamedTuple):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from faultlens.records.crash import Record
+from faultlens.records.severity import Severity, number_of
 
 SCHEMA_VERSION = 1
 
-# error: what is there cannot be used as it is; warning: it can, and is not like the rest; note: worth knowing.
-Severity = Literal["error", "warning", "note"]
 # What can be wrong; docs/scan.md has a sentence about each.
 Kind = Literal[
     "changed",  # while it was read
@@ -165,11 +164,15 @@ class Scan(Record, frozen=True, omit_defaults=False):
 
     @property
     def errors(self) -> int:
-        return sum(flaw.severity == "error" for flaw in self.flaws) + self.flaws_untold
+        return number_of("error", self.flaws) + self.flaws_untold
 
     @property
     def warnings(self) -> int:
-        return sum(flaw.severity == "warning" for flaw in self.flaws) + self.warnings_untold
+        return number_of("warning", self.flaws) + self.warnings_untold
+
+    @property
+    def is_grave(self) -> bool:
+        return bool(self.errors or self.warnings)
 
     @property
     def unseen(self) -> int:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from faultlens.records.diagnosis import Evidence
 from faultlens.records.finding import NOT_GIVEN, Checkup, Examination, Finding
+from faultlens.records.severity import number_of
 from faultlens.report.page import (
     ALARM,
     GAP,
@@ -108,7 +109,7 @@ def _fixes(finding: Finding, width: int, verbose: bool) -> list[Text]:
 
 def _closing(checkup: Checkup, verbose: bool) -> Sequence[str]:
     findings = checkup.findings
-    errors = sum(finding.severity == "error" for finding in findings)
+    errors = number_of("error", findings)
     warnings = len(findings) - errors
     skipped = sum(each.mark == "skipped" and not each.summary.startswith(NOT_GIVEN) for each in checkup.examinations)
     if not findings and skipped:

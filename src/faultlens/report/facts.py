@@ -8,8 +8,9 @@ from faultlens.diagnosis.evidence.addresses import mapping_at
 from faultlens.diagnosis.evidence.held import moment
 from faultlens.diagnosis.evidence.leaks import in_full
 from faultlens.records.crash import CgroupState, CppException, Crash, Fault, FileState, Limit
-from faultlens.text.quantities import count, duration, size
+from faultlens.text.quantities import count, duration
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 Pairs = list[tuple[str, str]]
 

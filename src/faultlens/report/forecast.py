@@ -10,7 +10,8 @@ from rich.text import Text
 from faultlens.records.forecast import MOST_BATCH, Advice, Forecast, Parts, Peak
 from faultlens.report import page
 from faultlens.report.page import ALARM, OWN, QUIET, Section, fixed, print_section, words
-from faultlens.text.quantities import count, duration, size
+from faultlens.text.quantities import count, duration
+from faultlens.text.sizes import in_words as size
 
 _STYLES = {"fits": "bold green", "does not fit": ALARM, "too close to tell": page.WARNING}
 _SHORT = {"fits": "fits", "does not fit": "does not fit", "too close to tell": "too close"}

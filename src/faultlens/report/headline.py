@@ -8,12 +8,14 @@ from pathlib import PurePosixPath
 
 from faultlens.diagnosis.evidence.children import has_survived, told_of
 from faultlens.diagnosis.evidence.last_words import python_exception
+from faultlens.diagnosis.evidence.limits import cpu_time_used_up, oom_kills
 from faultlens.diagnosis.evidence.standing import AT_WORK, standing
 from faultlens.inspection.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
 from faultlens.records.crash import Crash, Frame
 from faultlens.report.words import SENT
-from faultlens.text.quantities import duration, size
+from faultlens.text.quantities import count, duration
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 # Signals with which processes and people end programs; not the outcome of a fault inside.
 _POLITE = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"})
@@ -65,23 +67,13 @@ def memory_kill(crash: Crash) -> str | None:
     for line in crash.kernel_log:
         if re.search(rf"[Kk]illed process {crash.pid}\b", line) and re.search(r"[Oo]ut of memory|oom", line):
             return "the kernel log names this process"
-    before, after = crash.cgroup_before, crash.cgroup
-    if before and after and before.oom_kills is not None and (after.oom_kills or 0) > before.oom_kills:
-        kills = (after.oom_kills or 0) - before.oom_kills
-        return f"the cgroup counted {kills} out-of-memory kill{'s' if kills > 1 else ''} while it ran"
-    return None
+    kills = oom_kills(crash) or 0
+    return f"the cgroup counted {count(kills, 'out-of-memory kill')} while it ran" if kills > 0 else None
 
 
 def no_memory_kill(crash: Crash) -> bool:
     """Whether it is known that no process of the cgroup was killed for memory."""
-    before, after = crash.cgroup_before, crash.cgroup
-    return bool(before and after and before.oom_kills is not None and before.oom_kills == after.oom_kills)
-
-
-def _may_be_cpu_limit(crash: Crash) -> bool:
-    """The kernel sends SIGKILL, too, when the hard limit of CPU time is used up."""
-    limit = crash.limits.get("RLIMIT_CPU")
-    return limit is not None and limit.hard is not None
+    return oom_kills(crash) == 0
 
 
 def _who(crash: Crash) -> str:
@@ -126,7 +118,7 @@ def _killed(crash: Crash) -> str:
         limit = crash.cgroup.memory_limit if crash.cgroup else None
         by = f"the memory limit of its cgroup, {size(limit)}" if limit else "the kernel, for want of memory"
         return f"was killed (SIGKILL) by {by}"
-    if no_memory_kill(crash) and not _may_be_cpu_limit(crash):
+    if no_memory_kill(crash) and not cpu_time_used_up(crash):  # then, too, the kernel sends SIGKILL
         return "was killed (SIGKILL) from outside: the kernel killed nothing for memory in its cgroup"
     return "was killed (SIGKILL); by whom is not known"
 

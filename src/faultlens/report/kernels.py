@@ -12,8 +12,9 @@ from faultlens.report.facts import Pairs
 from faultlens.report.headline import line_of
 from faultlens.report.tensors import holds_one_number, kept_size, number_in_words, values_in_words
 from faultlens.report.threads import thread_in_words
-from faultlens.text.quantities import count, size
+from faultlens.text.quantities import count
 from faultlens.text.safe import ELLIPSIS, one_line
+from faultlens.text.sizes import in_words as size
 
 _NAME = 120
 _OPS_NAMED = 6

@@ -8,19 +8,19 @@ from rich.console import Console
 from rich.text import Text
 
 from faultlens.records.op_finding import OpFinding, OpReport, Related, Span
+from faultlens.records.severity import rank
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, unbroken, words, wrap
 from faultlens.sandbox.guest import confinement
 from faultlens.text.quantities import count
 from faultlens.text.safe import ELLIPSIS, one_line
 
 _COLOURS = {"error": ALARM, "warning": WARNING, "note": QUIET}
-_RANKS = {"error": 0, "warning": 1, "note": 2}
 _GUTTER = 5
 
 
 def render(found: OpReport, *, console: Console, verbose: bool = False) -> None:
     shown = [each for each in found.findings if verbose or each.severity != "note"]
-    for finding in sorted(shown, key=lambda each: (_RANKS[each.severity], _order(each.span))):
+    for finding in sorted(shown, key=lambda each: (rank(each.severity), _order(each.span))):
         for line in _finding(finding, verbose, console.width):
             for row in (line,) if line.no_wrap else wrap(line, console.width, _indent(line)):
                 print_line(console, row)
@@ -109,7 +109,7 @@ def _closing(found: OpReport, hidden: int) -> Iterator[Text]:
         yield words(f"not looked at: {line}", WARNING)
     if less := confinement.in_words(found.not_held):
         yield words(less, WARNING)
-    parts = [count(found.errors, "error"), count(found.warnings, "warning")] if found.errors or found.warnings else []
+    parts = [count(found.errors, "error"), count(found.warnings, "warning")] if found.is_grave else []
     ops = f" of {', '.join(found.ops)}" if found.ops else ""
     told = f"{' and '.join(parts)} in {found.subject}{ops}" if parts else f"Nothing wrong found in {found.subject}{ops}"
     yield words(told + (f"; {count(hidden, 'note')} (-v)" if hidden else "") + ".", "", PATH_LIMIT)

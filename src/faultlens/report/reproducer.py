@@ -8,8 +8,9 @@ from faultlens.records.diagnosis import Reproducer
 from faultlens.records.report_file import Report
 from faultlens.report.facts import Pairs
 from faultlens.report.verdict import subject, verdict
-from faultlens.text.quantities import count, size
+from faultlens.text.quantities import count
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 HINT = "`faultlens repro` writes a small script that crashes the same way"
 _LINE = 1000

@@ -3,79 +3,48 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
-from urllib.parse import quote
 
-import msgspec
-
-from faultlens import __version__
 from faultlens.diagnosis.causes import catalogue
-from faultlens.diagnosis.causes.base import Cause
 from faultlens.records.crash import Crash, Frame
 from faultlens.records.diagnosis import Diagnosis
 from faultlens.records.report_file import Report
+from faultlens.report import sarif_log
 from faultlens.report.headline import headline
+from faultlens.report.sarif_log import TEXT, Json
 from faultlens.report.threads import function_name, shown_threads, thread_in_words
 from faultlens.report.verdict import certainty, frame_at, is_unknown, subject, sure
 from faultlens.text.safe import one_line
 
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_TEXT = 1000
 _FRAMES = 60
 _LARGEST_LINE = (1 << 31) - 1  # readers keep line numbers in 32 bits
 
-Json = dict[str, Any]
-
 
 def document(report: Report) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(log(report)), indent=1) + b"\n"
+    return sarif_log.written(log(report))
 
 
 def log(report: Report) -> Json:
-    rules = [_rule(cause) for cause in catalogue()]
+    rules = [sarif_log.rule(cause, "error", tags=[cause.family]) for cause in catalogue()]
     known = {rule["id"] for rule in rules}
     for diagnosis in report.diagnoses:  # "unknown", and causes that another release knew
         if one_line(diagnosis.code, 12) not in known:
             known.add(one_line(diagnosis.code, 12))
             rules.append(_foreign_rule(diagnosis))
-    numbers = {rule["id"]: number for number, rule in enumerate(rules)}
-    run = {
-        "tool": {"driver": {"name": "faultlens", "version": __version__, "rules": rules}},
-        "invocations": [_invocation(report)],
-        "columnKind": "unicodeCodePoints",
-        "results": [_result(report, rank, numbers) for rank in range(len(report.diagnoses))],
-    }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-# ------------------------------------------------------------------------------------------------ rules
-
-
-def _rule(cause: Cause) -> Json:
-    return {
-        "id": cause.code,
-        "name": _pascal(cause.slug),
-        "shortDescription": {"text": one_line(cause.headline, _TEXT)},
-        "help": {"text": cause.explanation or cause.headline, "markdown": cause.explanation or cause.headline},
-        "defaultConfiguration": {"level": "error"},
-        "properties": {"tags": [cause.family], "slug": cause.slug},
-    }
+    places = sarif_log.places_of(rules)
+    results = [_result(report, rank, places) for rank in range(len(report.diagnoses))]
+    return sarif_log.log(rules, _invocation(report), results)
 
 
 def _foreign_rule(diagnosis: Diagnosis) -> Json:
     name = one_line(diagnosis.cause, 60)
     return {
         "id": one_line(diagnosis.code, 12),
-        "name": _pascal(name),
+        "name": sarif_log.rule_name(name),
         "shortDescription": {"text": name},
         "help": {"text": "Not in the catalogue of this release."}
         if not is_unknown(diagnosis)
         else {"text": "The recorded facts do not decide what caused this; the message says what would."},
     }
-
-
-def _pascal(slug: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in slug.split("-"))
 
 
 # ---------------------------------------------------------------------------------------------- results
@@ -110,22 +79,20 @@ def _result(report: Report, rank: int, rules: dict[str, int]) -> Json:
 def _message(diagnosis: Diagnosis) -> str:
     """What happened, then why, then what to do: one statement a line."""
     doubt = f" ({sure(diagnosis)})" if sure(diagnosis) else ""
-    lines = [one_line(diagnosis.title, _TEXT) + doubt]
-    lines += [
-        f"because: {one_line(item.fact, _TEXT)} [{one_line(item.source, 80)}]" for item in diagnosis.evidence[:20]
-    ]
+    lines = [one_line(diagnosis.title, TEXT) + doubt]
+    lines += [f"because: {one_line(item.fact, TEXT)} [{one_line(item.source, 80)}]" for item in diagnosis.evidence[:20]]
     verb = "next" if is_unknown(diagnosis) else "fix"
     for fix in diagnosis.fixes[:10]:
-        detail = f": {one_line(fix.detail, _TEXT)}" if fix.detail else ""
-        command = f": {one_line(fix.command, _TEXT)}" if fix.command else ""
-        lines.append(f"{verb}: {one_line(fix.title, _TEXT)}{detail}{command} ({fix.grade})")
+        detail = f": {one_line(fix.detail, TEXT)}" if fix.detail else ""
+        command = f": {one_line(fix.command, TEXT)}" if fix.command else ""
+        lines.append(f"{verb}: {one_line(fix.title, TEXT)}{detail}{command} ({fix.grade})")
     return "\n".join(lines)
 
 
 def _location(frame: Frame, crash: Crash) -> Json:
     location: Json = {"logicalLocations": [{"name": one_line(frame.function, 200) or "?", "kind": "function"}]}
     if frame.file is not None and not frame.file.startswith("<"):
-        physical: Json = {"artifactLocation": {"uri": _uri(frame.file, crash)}}
+        physical: Json = {"artifactLocation": {"uri": sarif_log.uri(frame.file, crash.program.directory)}}
         if frame.line is not None and 1 <= frame.line <= _LARGEST_LINE:
             physical["region"] = _region(frame, frame.line, crash)
         location["physicalLocation"] = physical
@@ -133,20 +100,8 @@ def _location(frame: Frame, crash: Crash) -> Json:
 
 
 def _region(frame: Frame, line: int, crash: Crash) -> Json:
-    region: Json = {"startLine": line}
     lines = crash.sources.get(frame.file or "", "").split("\n")
-    if line <= len(lines) and lines[line - 1].strip():
-        region["snippet"] = {"text": one_line(lines[line - 1])}
-    return region
-
-
-def _uri(path: str, crash: Crash) -> str:
-    """Relative to the program's folder where it lies in it, as code review tools want it."""
-    directory = crash.program.directory
-    if directory and PurePosixPath(path).is_relative_to(directory):
-        return quote(one_line(str(PurePosixPath(path).relative_to(directory)), 4096))
-    prefix = "file://" if path.startswith("/") else ""
-    return prefix + quote(one_line(path, 4096))
+    return {"startLine": line} | sarif_log.snippet(lines[line - 1] if line <= len(lines) else "")
 
 
 def _stacks(crash: Crash) -> list[Json]:
@@ -175,7 +130,7 @@ def _invocation(report: Report) -> Json:
     outcome = report.crash.outcome
     invocation: Json = {
         "executionSuccessful": outcome.kind == "ok",
-        "exitCodeDescription": one_line(headline(report.crash), _TEXT),
+        "exitCodeDescription": one_line(headline(report.crash), TEXT),
     }
     if outcome.exit_code is not None:
         invocation["exitCode"] = min(max(outcome.exit_code, -_LARGEST_LINE), _LARGEST_LINE)

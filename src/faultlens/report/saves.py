@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 from faultlens.records.crash import Crash, SaveState, Saving
 from faultlens.report.facts import Pairs
 from faultlens.report.headline import kind_of_end, short_path
-from faultlens.text.quantities import duration, moment, size
+from faultlens.text.quantities import duration, moment
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
 _SAVES_SHOWN = 8
 _ABSURD_S = 1e9  # a damaged report may say so

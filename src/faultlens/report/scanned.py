@@ -8,10 +8,12 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from faultlens.records.scan import Flaw, Place, Scan, Severity, Unchecked
+from faultlens.records.scan import Flaw, Place, Scan, Unchecked
+from faultlens.records.severity import Severity
 from faultlens.report.page import ALARM, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.sandbox.guest import confinement
-from faultlens.text.quantities import count, duration, size
+from faultlens.text.quantities import count, duration
+from faultlens.text.sizes import in_words as size
 
 _MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", ALARM), "warning": ("!", WARNING), "note": ("·", QUIET)}
 _INDENT = 4

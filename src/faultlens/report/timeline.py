@@ -13,7 +13,8 @@ from faultlens.report.page import QUIET, fixed, words
 from faultlens.report.progress import landmarks, saves
 from faultlens.report.sparkline import sparkline, ticks
 from faultlens.report.timeline_chart import is_in_sight, limit_of
-from faultlens.text.quantities import duration, size
+from faultlens.text.quantities import duration
+from faultlens.text.sizes import in_words as size
 
 _SAVE = "▲"
 _ASKED = "!"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from faultlens.records.crash import Crash
 from faultlens.report.progress import landmarks, saves
-from faultlens.text.quantities import duration, size
+from faultlens.text.quantities import duration
+from faultlens.text.sizes import in_words as size
 
 WIDTH, HEIGHT = 1000, 240
 _MOST_POINTS = 250

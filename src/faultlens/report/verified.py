@@ -12,7 +12,8 @@ from rich.text import Text
 from faultlens.records.verification import Verification, VerifiedGeneration, VerifiedSave
 from faultlens.report.page import ALARM, GAP, OWN, PATH_LIMIT, QUIET, WARNING, print_line, words, wrap
 from faultlens.sandbox.guest import confinement
-from faultlens.text.quantities import count, moment, size
+from faultlens.text.quantities import count, moment
+from faultlens.text.sizes import in_words as size
 
 _GOOD, _BAD, _OPEN, _NOTE, _NONE = ("✓", "green"), ("✗", ALARM), ("!", WARNING), ("·", QUIET), (" ", "")
 _INDENT = 6

@@ -6,22 +6,16 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence.addresses import mapping_at
+from faultlens.diagnosis.evidence import accesses
+from faultlens.diagnosis.evidence.addresses import PAGE, hits_stack_end, is_canonical, is_null, mapping_at
 from faultlens.diagnosis.evidence.last_words import abort_reason
 from faultlens.inspection.frames import short_function
 from faultlens.knowledge.cpu_features import lacking
 from faultlens.records.crash import Access, Address, Crash, Fault, FileState, Instruction, Mapping, MemoryOperand
-from faultlens.text.quantities import count, size
+from faultlens.text.quantities import count
 from faultlens.text.safe import one_line
+from faultlens.text.sizes import in_words as size
 
-PAGE = 4096
-NULL_AREA = PAGE  # an address below it comes from a null pointer plus an offset
-# The kernel keeps this gap below a growing stack; thread stacks have one guard page.
-STACK_GUARD_GAP = 256 * PAGE
-NEAR_STACK_POINTER = 2 * PAGE
-CANONICAL_BITS = 47
-VECTOR_SIZES = (16, 32, 64)
-TRAP_GENERAL_PROTECTION = 13
 NEAR_LIMIT_PERCENT = 90
 
 SENT = frozenset({"SI_USER", "SI_TKILL", "SI_QUEUE", "SI_MESGQ", "SI_ASYNCIO", "SI_TIMER", "SI_SIGIO"})
@@ -95,27 +89,30 @@ def _abort(crash: Crash) -> str:
 
 
 def _segmentation_fault(fault: Fault, crash: Crash) -> str:
-    if fault.code == "SI_KERNEL" or fault.trap == TRAP_GENERAL_PROTECTION:
+    if accesses.is_protection_fault(fault):
         return _general_protection(fault)
     if fault.address is None:
         return "an access to memory that is not allowed; its address is not known"
-    if _is_stack_overflow(fault, crash):
-        return f"stack overflow: {_access(fault)} at address {fault.address!r}, beyond the end of the stack"
+    if hits_stack_end(crash, fault):
+        return _stack_overflow(fault)
     if fault.access == "execute" or fault.address == fault.registers.get("rip"):
-        return _jump(fault.address, crash)
+        return _jump(fault, fault.address, crash)
     return _bad_access(fault, fault.address, crash)
 
 
+def _stack_overflow(fault: Fault) -> str:
+    return f"stack overflow: {_access(fault)} at address {fault.address!r}, beyond the end of the stack"
+
+
 def _general_protection(fault: Fault) -> str:
-    for operand in fault.instruction.operands if fault.instruction else ():
-        if operand.address is None:
-            continue
-        what = _operation(operand.access, operand.size)
-        if not _is_canonical(operand.address):
-            return f"{what} at {operand.address!r}{_aside('which cannot be an address', _through(operand))}"
-        if operand.size in VECTOR_SIZES and operand.address % operand.size:
-            needed = f"which this instruction needs aligned to {operand.size} bytes"
-            return f"{what} at address {operand.address!r}{_aside(needed, _through(operand))}"
+    found = accesses.operand(fault)
+    if found is not None and found.address is not None:
+        what = _operation(found.access, found.size)
+        if not is_canonical(found.address):
+            return f"{what} at {found.address!r}{_aside('which cannot be an address', _through(found))}"
+        if accesses.misaligned(fault):
+            needed = f"which this instruction needs aligned to {found.size} bytes"
+            return f"{what} at address {found.address!r}{_aside(needed, _through(found))}"
     instruction = f" at {fault.instruction.text}" if fault.instruction and fault.instruction.text else ""
     return (
         f"general protection fault{instruction}: an address that cannot exist or is not aligned"
@@ -123,32 +120,9 @@ def _general_protection(fault: Fault) -> str:
     )
 
 
-def _is_canonical(address: int) -> bool:
-    top = address >> CANONICAL_BITS
-    return top in (0, (1 << (64 - CANONICAL_BITS)) - 1)
-
-
-def _is_stack_overflow(fault: Fault, crash: Crash) -> bool:
-    pointer = fault.registers.get("rsp")
-    if pointer is None:
-        thread = crash.crashed_thread
-        pointer = thread.stack_pointer if thread else None
-    if pointer is None or fault.address is None or fault.address < NULL_AREA:
-        return False
-    if abs(fault.address - pointer) > NEAR_STACK_POINTER:
-        return False
-    if not crash.mappings:
-        return True
-    here = mapping_at(crash, fault.address)
-    if here and "w" in here.permissions:
-        return False
-    writable_above = [m.start for m in crash.mappings if m.start > fault.address and "w" in m.permissions]
-    return bool(writable_above) and min(writable_above) - fault.address <= STACK_GUARD_GAP
-
-
-def _jump(address: Address, crash: Crash) -> str:
+def _jump(fault: Fault, address: Address, crash: Crash) -> str:
     jump = f"jump to address {address!r}"
-    if address < NULL_AREA:
+    if is_null(fault):
         return f"{jump}: a call through a null pointer" if address == 0 else f"{jump}, which is not code"
     mapping = mapping_at(crash, address)
     if mapping:
@@ -165,7 +139,7 @@ def _bad_access(fault: Fault, address: Address, crash: Crash) -> str:
         return f"{_access(fault)} {target}, at address {address!r}{through}"
     if fault.code == "SEGV_ACCERR":
         return f"{_access(fault)} at address {address!r}{_aside('where this is not allowed', through)}"
-    if address >= NULL_AREA:
+    if not is_null(fault):
         through = _aside("where nothing is mapped", through)
     return f"{_access(fault)} at address {address!r}{through}"
 
@@ -236,6 +210,8 @@ def _bus_error(fault: Fault, crash: Crash) -> str:
         return f"the hardware reported a memory error{at}"
     if fault.address is None:
         return "a page of memory could not be supplied"
+    if hits_stack_end(crash, fault):
+        return _stack_overflow(fault)
     mapping = mapping_at(crash, fault.address)
     if mapping is None or mapping.path is None or mapping.path.startswith("["):
         return f"the page{at} could not be supplied"

@@ -1,21 +1,8 @@
-"""How sizes, durations and counts are said in words."""
+"""How durations, moments and counts are said in words; sizes: `sizes.py`."""
 
 from __future__ import annotations
 
 import time
-
-_ABSURD = 1 << 80  # no machine has so much; a damaged report may say so
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def size(count: int) -> str:
-    value = float(min(max(count, -_ABSURD), _ABSURD))
-    unit = 0
-    while value >= 1023.5 and unit < len(_UNITS) - 1:
-        value /= 1024
-        unit += 1
-    digits = 0 if unit == 0 or value >= 99.95 else 1
-    return f"{value:.{digits}f}".removesuffix(".0") + " " + _UNITS[unit]
 
 
 def duration(seconds: float) -> str:

@@ -55,10 +55,6 @@ class Broken(Check):
         raise ZeroDivisionError("in a check")
 
 
-for _made_here in (Leftover, Broken):
-    Check.registered.remove(_made_here)
-
-
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Only the two checks above, in an empty folder."""

@@ -230,8 +230,8 @@ def test_whole_is_said_only_of_what_was_compared(tmp_path: Path) -> None:
     def summary(*names: str, deep: bool = False) -> str:
         return Model().examine(patient(*(tmp_path / name for name in names), deep=deep)).summary
 
-    assert summary("ck") == "ck: checkpoint, complete, 4.0 MiB (checksums: --deep)"
-    assert summary("ck", deep=True) == "ck: checkpoint, whole, 4.0 MiB, checksums right"
+    assert summary("ck") == "ck: checkpoint, complete, 4 MiB (checksums: --deep)"
+    assert summary("ck", deep=True) == "ck: checkpoint, whole, 4 MiB, checksums right"
     assert summary("model.h5", deep=True) == summary("model.h5") == "model.h5: HDF5 file, complete, 4.1 KiB"
     assert summary("ck", "model.keras").startswith("2 saved models are complete, ")
     assert summary("ck", "model.keras", deep=True).startswith("2 saved models are whole, ")

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from faultlens.cli.op import check, new, sanitize, test
-
-if TYPE_CHECKING:
-    from faultlens.records.op_finding import OpReport
-
-FINE, FINDINGS, CANNOT = 0, 1, 2
 
 DESCRIPTION = """\
 Custom C++ ops that cannot crash anybody.
@@ -32,7 +27,3 @@ def register(verbs: Any) -> None:
     own = parser.add_subparsers(metavar="VERB", required=True)
     for verb in (new, check, test, sanitize):
         verb.register(own)
-
-
-def status_of(found: OpReport) -> int:
-    return FINDINGS if found.errors or found.warnings else FINE

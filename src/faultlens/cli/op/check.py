@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import FINE, exit_status
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def handle(arguments: argparse.Namespace) -> int:
         return _explain(arguments.explain)
     if not arguments.paths:
         raise FaultlensError("Nothing to check.", "Name a source, a library, or a folder of sources.")
-    from faultlens.cli.op import status_of
     from faultlens.custom_op.check.examine import examine
     from faultlens.doctor.op_libraries import check_library
     from faultlens.report import op_findings
@@ -65,7 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
         output.write_bytes(op_sarif.document(found, _pages()), arguments.sarif)
     output.present(found, arguments, op_findings.render)
-    return status_of(found)
+    return exit_status(findings=found.is_grave)
 
 
 def _pages() -> Sequence[RulePage]:
@@ -83,7 +83,7 @@ def _explain(name: str) -> int:
         if wanted in (code.lower(), slug):
             print(f"{code} {slug} ({severity}): {text}")
             sys.stdout.flush()
-            return 0
+            return FINE
     codes = sorted(code for code, *_ in explanations())
     raise FaultlensError(f"There is no code {one_line(name, 40)}.", f"They go from {codes[0]} to {codes[-1]}.")
 

@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from faultlens.cli.exit_codes import FINE
+
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
 DESCRIPTION = """\
@@ -43,4 +45,4 @@ def handle(arguments: argparse.Namespace) -> int:
         print(path)
     python = shlex.quote(patient.interpreter.executable)
     print(f"\n{op} works as it is. Build and test it:\n  cd {shlex.quote(str(folder))} && make test PYTHON={python}")
-    return 0
+    return FINE

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import exit_status
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -66,7 +67,6 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.cli.op import status_of
     from faultlens.custom_op.sanitize.ladder import Wishes, sanitize
     from faultlens.report.op_findings import render
 
@@ -81,7 +81,7 @@ def handle(arguments: argparse.Namespace) -> int:
     found = sanitize([Path(path) for path in arguments.paths], arguments.command, rungs, wishes=wishes)
     sys.stdout.flush()
     output.present(found, arguments, render)
-    return status_of(found)
+    return exit_status(findings=found.is_grave)
 
 
 class _Parser(argparse.ArgumentParser):

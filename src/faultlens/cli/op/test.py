@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from faultlens.cli import output
+from faultlens.cli.exit_codes import exit_status
 from faultlens.errors import FaultlensError
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
-
-FINE, FINDINGS, CANNOT = 0, 1, 2
 
 DESCRIPTION = """\
 Torture custom ops: what an op registers is read from TensorFlow itself, then it is called with inputs that nobody
@@ -99,9 +98,7 @@ def handle(arguments: argparse.Namespace) -> int:
         output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
         op_findings.render(found, console=output.console(sys.stdout), verbose=arguments.verbose)
-    if found.errors or found.warnings:
-        return FINDINGS
-    return FINE if found.tried else CANNOT
+    return exit_status(findings=found.is_grave, unseen=not found.tried)
 
 
 def _reference(named: str | None) -> tuple[str, str, str] | None:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+from faultlens import rules
 from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.unit import Followed, Unit
 from faultlens.custom_op.check.syntax.syntax import Node
 from faultlens.records.diagnosis import Evidence, Fix
-from faultlens.records.op_finding import OpFinding, Related, Severity
+from faultlens.records.op_finding import OpFinding, Related
+from faultlens.records.severity import Severity
 
 
-class Rule:
+class Rule(rules.Rule):
     """One mistake. The docstring of a subclass is its page: what happens, why, and how it is written right."""
 
-    registered: ClassVar[list[type[Rule]]] = []
+    needed = (*rules.Rule.needed, "severity")
 
-    code: ClassVar[str]  # "OP101"
-    slug: ClassVar[str]  # "unchecked-rank"
     severity: ClassVar[Severity]
-    headline: ClassVar[str]  # one line for lists
-
-    def __init_subclass__(cls) -> None:
-        Rule.registered.append(cls)
-
-    @property
-    def explanation(self) -> str:
-        return inspect.cleandoc(type(self).__doc__ or "")
 
     def examine(self, unit: Unit) -> Iterator[OpFinding]:
         """All functions of the unit; rules about registrations look at those instead."""

@@ -22,13 +22,13 @@ from faultlens.custom_op.fuzz.verdicts import finding_of, severity_of
 from faultlens.errors import FaultlensError
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.op_finding import OpFinding, OpReport
+from faultlens.records.severity import rank
 from faultlens.sandbox.guest import confinement
 from faultlens.text.quantities import count
 
 MOST_FINDINGS = 8  # of one op, that are made smaller and proven
 MORE_TIME = 0.5  # of what trying took, for making small and proving what was found
 FIRST_SECONDS, LEAST_SECONDS = 8.0, 0.5  # for making one smaller, whatever the time
-WORST_FIRST = ("error", "warning", "note")
 NAMES_OF_FORMS = {"leak": "", "repeat": "", "dataset": "tf.data", "threads": "8 threads", "compiled": "XLA"}
 
 Tell = Callable[[str], None]
@@ -135,7 +135,7 @@ def _judged(campaign: Campaign, op: OpUnderTest, lab: Lab, setup: Setup, tell: T
 def _worst_first(suspect: Suspect) -> tuple[int, bool]:
     """Hangs last: each look at one takes seconds."""
     severity = RULES[suspect.rule].severity if suspect.rule in RULES else "note"
-    return WORST_FIRST.index(severity), suspect.rule == "hang"
+    return rank(severity), suspect.rule == "hang"
 
 
 def _notes(op: OpUnderTest, campaign: Campaign) -> list[OpFinding]:

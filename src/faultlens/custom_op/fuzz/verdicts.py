@@ -20,7 +20,8 @@ from faultlens.errors import FaultlensError
 from faultlens.inspection.symbols import native_frames
 from faultlens.op_model.arrays import Array, shape_text
 from faultlens.records.diagnosis import UNKNOWN, Evidence, Fix
-from faultlens.records.op_finding import OpFinding, Related, Severity, Span
+from faultlens.records.op_finding import OpFinding, Related, Span
+from faultlens.records.severity import Severity
 from faultlens.report.make import make_report
 from faultlens.store import folder
 from faultlens.text.safe import one_line

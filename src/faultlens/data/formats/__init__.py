@@ -7,10 +7,10 @@ from __future__ import annotations
 import importlib
 import re
 from functools import lru_cache
-from importlib import metadata
 from typing import NamedTuple
 
 from faultlens.data.formats.base import HEAD, Format
+from faultlens.plugins import plugged
 
 GROUP = "faultlens.formats"
 # In this order they are asked.
@@ -43,9 +43,7 @@ def formats() -> tuple[Format, ...]:
     for each in _CLASSES:
         module, _, name = each.partition(":")
         found.append(getattr(importlib.import_module(f"{__name__}.{module}"), name)())
-    for plugin in metadata.entry_points(group=GROUP):
-        found.append(plugin.load()())
-    return tuple(found)
+    return (*found, *plugged(GROUP, Format))  # type: ignore[type-abstract]
 
 
 def named(name: str) -> Format:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from faultlens.data.formats.csv_columns import Columns
 from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open, width
 from faultlens.data.look import Look
-from faultlens.records.scan import Kind, Severity
+from faultlens.records.scan import Kind
+from faultlens.records.severity import Severity
 from faultlens.text.sizes import in_words
 
 MAX_KEPT = 1000  # odd lines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from faultlens.records.scan import Kind, Severity
+from faultlens.records.scan import Kind
+from faultlens.records.severity import Severity
 
 ImageKind = Literal["JPEG", "PNG", "GIF", "BMP", "WebP"]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from faultlens.errors import FaultlensError
 from faultlens.records.crash import Record
-from faultlens.records.scan import Severity
+from faultlens.records.severity import Severity, is_grave, worst
 
 ConcernKind = Literal[
     "converted",  # values that the promised type cannot hold
@@ -44,7 +44,7 @@ class PipelineCheck(Record, frozen=True):
     ended: bool  # there were no more
 
     def __bool__(self) -> bool:
-        return all(concern.severity == "note" for concern in self.concerns)
+        return not is_grave(worst(self.concerns))
 
     def __str__(self) -> str:
         what = "all of them" if self.ended else "the first ones"

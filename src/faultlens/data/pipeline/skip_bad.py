@@ -15,7 +15,8 @@ from faultlens.data.gaps import ALL, END, Run, gaps, runs, whole_file
 from faultlens.data.quarantine.packed_records import tail
 from faultlens.data.source import is_remote, opened
 from faultlens.errors import FaultlensError
-from faultlens.records.scan import Identity, Severity
+from faultlens.records.scan import Identity
+from faultlens.records.severity import Severity
 from faultlens.text.file_names import to_name, to_text
 
 BUFFER = 256 << 10  # what TensorFlow reads at once where nothing is said

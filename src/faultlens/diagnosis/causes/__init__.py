@@ -1,6 +1,6 @@
 """The catalogue of causes: one small module per cause, grouped in folders by family.
 
-Adding a cause means adding one file: modules are found by walking this package."""
+Adding a cause means adding one file. Other distributions add theirs as entry points of the group "faultlens.causes"."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ import importlib
 import pkgutil
 from functools import cache
 
+from faultlens import rules
 from faultlens.diagnosis.causes.base import Cause
+from faultlens.diagnosis.causes.foreign import ForeignCause
+
+GROUP = "faultlens.causes"
 
 
 @cache
 def catalogue() -> tuple[Cause, ...]:
     """One instance of every cause, in the order of their codes."""
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
-    causes = [cause() for cause in Cause.registered]
-    return tuple(sorted(causes, key=lambda cause: cause.code))
+    causes = rules.collect(__name__, Cause, GROUP)  # type: ignore[type-abstract]
+    guarded = (cause if _is_own(cause) else ForeignCause(cause) for cause in causes)
+    return tuple(sorted(guarded, key=lambda cause: cause.code))
 
 
 def find(name: str) -> Cause | None:
     """By code ("FL203") or slug ("stack-overflow"), in any case."""
-    wanted = name.strip().lower()
-    return next((cause for cause in catalogue() if wanted in (cause.code.lower(), cause.slug)), None)
+    return rules.find(catalogue(), name)
 
 
 def family_title(family: str) -> str:
     """What a family is called: the docstring of its folder."""
+    if family not in {module.name for module in pkgutil.iter_modules(__path__)}:
+        return f"From {family}"
     title = (importlib.import_module(f"{__name__}.{family}").__doc__ or "").strip().partition("\n")[0]
     return title.removesuffix(".") or family.replace("_", " ")
 
@@ -38,3 +42,7 @@ def by_family() -> dict[str, tuple[Cause, ...]]:
     for cause in catalogue():
         families.setdefault(cause.family, []).append(cause)
     return {family: tuple(causes) for family, causes in families.items()}
+
+
+def _is_own(cause: Cause) -> bool:
+    return type(cause).__module__.startswith(f"{__name__}.")

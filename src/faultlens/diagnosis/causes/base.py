@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
 
 import msgspec
 
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.records.diagnosis import Evidence, Fix, Location
+from faultlens.rules import Rule
 
 # How sure a rule may be, in the share of cases in which it is right (docs/accuracy.md has what was measured).
 PROVEN = 0.97  # a counter, a message or a register says so, and nothing else explains it
@@ -34,27 +33,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     general: bool = False  # it says what happened, not why: any cause that the facts support says more
 
 
-class Cause(ABC):
+class Cause(Rule, ABC):
     """One cause. The docstring of a subclass is its page: what it is, how it looks, how to prove and to fix it."""
-
-    registered: ClassVar[list[type[Cause]]] = []
-
-    slug: ClassVar[str]
-    code: ClassVar[str]
-    headline: ClassVar[str]
-
-    def __init_subclass__(cls) -> None:
-        if not inspect.isabstract(cls) and "slug" in cls.__dict__:
-            Cause.registered.append(cls)
 
     @property
     def family(self) -> str:
         """The folder the cause is filed under."""
         return type(self).__module__.rpartition(".")[0].rpartition(".")[2]
-
-    @property
-    def explanation(self) -> str:
-        return inspect.cleandoc(type(self).__doc__ or "")
 
     @property
     def proof(self) -> str:

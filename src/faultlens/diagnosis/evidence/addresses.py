@@ -18,6 +18,11 @@ def is_null(fault: Fault) -> bool:
     return fault.signal == "SIGSEGV" and fault.address is not None and fault.address < NULL_PAGE
 
 
+def is_canonical(address: int) -> bool:
+    """In the program's half of the address space, or in the kernel's: between them are no addresses."""
+    return address < CANONICAL_TOP or address >= (1 << 64) - CANONICAL_TOP
+
+
 def mapping_at(crash: Crash, address: int) -> Mapping | None:
     index = bisect_right(crash.mappings, address, key=lambda mapping: mapping.start) - 1
     if index >= 0 and address < crash.mappings[index].end:
@@ -27,16 +32,31 @@ def mapping_at(crash: Crash, address: int) -> Mapping | None:
 
 def hits_stack_end(crash: Crash, fault: Fault) -> bool:
     """The access went below the stack: within reach of the stack pointer, or of a pointer that left the stack."""
-    pointer = fault.registers.get("rsp")
+    pointer = _stack_pointer(crash, fault)
     if fault.signal not in ("SIGSEGV", "SIGBUS") or fault.address is None or pointer is None:
+        return False
+    if fault.address < NULL_PAGE:
         return False
     mapping = mapping_at(crash, fault.address)
     if mapping is not None and "w" in mapping.permissions:
         return False
     if -STACK_REACH <= fault.address - pointer <= PAGE:
-        return True
+        return _is_below_memory(crash, fault.address)
     stack = frame_mapping(crash, fault)
     return stack is not None and pointer <= fault.address < stack.start
+
+
+def _stack_pointer(crash: Crash, fault: Fault) -> int | None:
+    if "rsp" in fault.registers:
+        return fault.registers["rsp"]
+    return next((thread.stack_pointer for thread in crash.threads if thread.id == fault.thread), None)
+
+
+def _is_below_memory(crash: Crash, address: int) -> bool:
+    """Memory that may be a stack begins above, within reach of one function: else the stack pointer was overwritten."""
+    above = bisect_right(crash.mappings, address, key=lambda mapping: mapping.start)
+    near = (each for each in crash.mappings[above:] if each.start - address < LARGEST_FRAME)
+    return not crash.mappings or any("w" in each.permissions for each in near)
 
 
 def frame_mapping(crash: Crash, fault: Fault) -> Mapping | None:

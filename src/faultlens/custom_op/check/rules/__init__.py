@@ -1,23 +1,23 @@
-"""The rules: one small module each. Adding a rule means adding one file: modules are found by walking this package."""
+"""The rules: one small module each. Adding a rule means adding one file.
+
+Other distributions add theirs as entry points of the group "faultlens.op_rules"."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
+from faultlens import rules
 from faultlens.custom_op.check.rule import Rule
+
+GROUP = "faultlens.op_rules"
 
 
 @cache
 def catalogue() -> tuple[Rule, ...]:
     """One instance of every rule, in the order of their codes."""
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
-    return tuple(sorted((rule() for rule in Rule.registered), key=lambda rule: rule.code))
+    return tuple(sorted(rules.collect(__name__, Rule, GROUP), key=lambda rule: rule.code))
 
 
 def find(name: str) -> Rule | None:
     """By code ("OP104") or slug, in any case."""
-    wanted = name.strip().lower()
-    return next((rule for rule in catalogue() if wanted in (rule.code.lower(), rule.slug)), None)
+    return rules.find(catalogue(), name)

@@ -8,7 +8,8 @@ from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import Node, name_of
 from faultlens.custom_op.check.wording import context_of, short
-from faultlens.records.op_finding import OpFinding, Severity
+from faultlens.records.op_finding import OpFinding
+from faultlens.records.severity import Severity
 
 _GIVE = ("allocate_output", "allocate_temp", "allocate_persistent", "forward_input_or_allocate_output",
          "forward_input_or_allocate_temp", "input", "GetAttr", "LookupResource", "input_list",
