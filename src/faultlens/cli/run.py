@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import re
-import resource
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from faultlens.guard_alloc.hunting import Wish
     from faultlens.supervise.supervisor import Ending, Options
 
-PR_SET_DUMPABLE = 4
 STOP_BEFORE_OOM = "--stop-before-oom"
 HUNT = "--hunt"
 DEFAULTS = {STOP_BEFORE_OOM: "95%", HUNT: "fence"}  # of options that may stand alone
@@ -213,10 +210,12 @@ def end_like(status: int) -> None:
     sys.stderr.flush()
     if not os.WIFSIGNALED(status):
         os._exit(os.waitstatus_to_exitcode(status))
+    from faultlens.system import own_process
+
     number = os.WTERMSIG(status)
     # The core file, if any, is the program's: ours must not replace it.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    own_process.no_core_file()
+    own_process.not_dumpable()
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
