@@ -16,7 +16,7 @@ from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
-    from faultlens.guard_alloc.hunting import Wish
+    from faultlens.guard_alloc.hunting import HuntOptions
     from faultlens.supervise.supervisor import Ending, Options
 
 STOP_BEFORE_OOM = "--stop-before-oom"
@@ -185,19 +185,19 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         redact=not arguments.unredacted,
         contents=not arguments.no_contents,
         stop_at=read_stop_at(arguments.stop_before_oom) if arguments.stop_before_oom is not None else None,
-        hunt=_wish(arguments),
+        hunt=_hunt_options(arguments),
     )
 
 
-def _wish(arguments: argparse.Namespace) -> Wish | None:
+def _hunt_options(arguments: argparse.Namespace) -> HuntOptions | None:
     if arguments.hunt is None:
         return None
     from faultlens.guard_alloc import hunting
 
-    wish, problem = hunting.read_wish(arguments.hunt), hunting.problem()
+    options, problem = hunting.read_options(arguments.hunt), hunting.problem()
     if problem and not arguments.quiet:
         say(f"nothing is hunted, because {problem}")
-    return None if problem else wish
+    return None if problem else options
 
 
 def _nothing(_: object) -> None:
