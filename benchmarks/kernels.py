@@ -11,6 +11,7 @@ from measure import PROGRAMS, Bench, Table, clean_environment, verdict
 
 from faultlens.inspection import inspect
 from faultlens.inspection.death import Death
+from faultlens.inspection.subject import Subject
 
 THREADS = (1, 8, 32)
 ROUNDS = 7
@@ -64,7 +65,7 @@ def _look(pid: int) -> dict[str, Any]:
 
     inspect.kernels_or_gap = timed
     try:
-        crash = inspect.inspect(Death(pid), "agent", redact=True)
+        crash = inspect.inspect(Subject(Death(pid)))
     finally:
         inspect.kernels_or_gap = search
     return {**measured, "threads": len(crash.threads), "ops": len(crash.kernels)}

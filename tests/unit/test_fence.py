@@ -12,7 +12,7 @@ from faultlens import guard_alloc
 from faultlens.diagnosis.evidence.fenced import facts_of, place_in
 from faultlens.errors import FaultlensError
 from faultlens.guard_alloc import layout
-from faultlens.guard_alloc.hunting import Wish, read_wish
+from faultlens.guard_alloc.hunting import HuntOptions, read_options
 from faultlens.records.crash import Address, FencedBlock, Frame, Misuse
 
 ARENA = 0x7F00_0000_0000
@@ -132,22 +132,22 @@ def everything(table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wish"),
+    ("text", "options"),
     [
-        ("fence", Wish()),
-        ("tensors", Wish(tensors=True)),
-        ("malloc,fence", Wish(malloc=True)),
-        ("all", Wish(everything=True, tensors=True)),
+        ("fence", HuntOptions()),
+        ("tensors", HuntOptions(tensors=True)),
+        ("malloc,fence", HuntOptions(malloc=True)),
+        ("all", HuntOptions(everything=True, tensors=True)),
     ],
 )
-def test_rungs(text: str, wish: Wish) -> None:
-    assert read_wish(text) == wish
+def test_rungs(text: str, options: HuntOptions) -> None:
+    assert read_options(text) == options
 
 
 @pytest.mark.parametrize("text", ["", "asan", "fence,", "ALL"])
 def test_rungs_that_are_not_there(text: str) -> None:
     with pytest.raises(FaultlensError):
-        read_wish(text)
+        read_options(text)
 
 
 @pytest.mark.parametrize(

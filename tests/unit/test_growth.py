@@ -15,7 +15,7 @@ from faultlens.text.sizes import KIB, MIB
 FOLDER = Path(__file__).parent / "timelines"  # written by tools/record_timelines.py
 LEAKING = sorted(path.stem for path in (FOLDER / "leaking").glob("*.csv"))
 HEALTHY = sorted(path.stem for path in (FOLDER / "healthy").glob("*.csv"))
-# They grow for a while, and only a look at them tells that it will end (test_holders.py).
+# They grow for a while, and only a look at them tells that it will end (test_retainers.py).
 GROW_FOR_A_WHILE = {"cache", "replay", "preallocated"}
 
 

@@ -190,7 +190,7 @@ def test_a_program_without_tensorflow_answers_too() -> None:
 def _asked(area: SharedArea, pid: int) -> Inside:
     time.sleep(1.0)
     start, deadline = area.notes_size(), time.monotonic() + 30
-    area.ask_to_look(pid)
+    area.ask_for_snapshot(pid)
     while time.monotonic() < deadline:
         lines = area.notes_since(start).splitlines()
         if found := [answer for line in lines if (answer := read_answer(line, pid))]:

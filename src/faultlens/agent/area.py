@@ -70,7 +70,7 @@ class SharedArea:
     def notes_since(self, position: int) -> bytes:
         return os.pread(self._notes, max(os.fstat(self._notes).st_size - position, 0), position)
 
-    def ask_to_look(self, pid: int) -> None:
+    def ask_for_snapshot(self, pid: int) -> None:
         """The process says in its notes what its memory is used for, as soon as it comes by. 0: no longer."""
         self.area.look_at = pid
 

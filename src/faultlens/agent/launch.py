@@ -14,9 +14,8 @@ from typing import Literal, NamedTuple
 
 from faultlens.agent import LIBRARY, layout
 from faultlens.errors import FaultlensError
-from faultlens.system import elf
+from faultlens.system import elf, own_process
 
-PR_SET_PDEATHSIG = 1
 PT_INTERP = 3
 CANNOT_START = 126
 
@@ -107,7 +106,7 @@ def start(
     try:
         os.close(go_write)
         os.read(go_read, 1)
-        _end_with_parent()
+        own_process.die_with_parent()  # killing faultlens with SIGKILL must not leave the program running alone
         # Python ignores these two at its own start.
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
@@ -122,8 +121,3 @@ def start(
         with contextlib.suppress(OSError):
             os.write(failure_write, repr(error).encode())
     os._exit(CANNOT_START)
-
-
-def _end_with_parent() -> None:
-    """Killing faultlens with SIGKILL must not leave the program running alone."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

@@ -16,6 +16,7 @@ from faultlens.records.crash import Crash
 from faultlens.records.report_file import Report
 from faultlens.supervise.attendant import Attendant
 from faultlens.supervise.installation import READY
+from faultlens.system import own_process
 
 NICENESS = 5
 SYS_PIDFD_GETFD = 438
@@ -49,7 +50,7 @@ def _stay_out_of_the_way() -> None:
     for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_NOFILE):
         most = resource.getrlimit(limit)[1]
         resource.setrlimit(limit, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    own_process.no_core_file()
 
 
 def _examine(crash: Crash) -> Callable[[], None]:

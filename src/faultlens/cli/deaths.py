@@ -97,9 +97,10 @@ def say(text: str) -> None:
 def _write(crash: Crash, arguments: argparse.Namespace, answer: int, program_ends: int) -> None:
     """In the forked child. Never returns: nothing of the parent may run twice."""
     try:
+        from faultlens.system import own_process
+
         os.nice(NICENESS)
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # rather this than the program
+        own_process.killed_first()
         report, path = _kept_report(crash, arguments)
         if path is not None:
             os.write(answer, os.fsencode(path))

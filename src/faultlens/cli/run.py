@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import re
-import resource
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,10 +16,9 @@ from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
-    from faultlens.guard_alloc.hunting import Wish
+    from faultlens.guard_alloc.hunting import HuntOptions
     from faultlens.supervise.supervisor import Ending, Options
 
-PR_SET_DUMPABLE = 4
 STOP_BEFORE_OOM = "--stop-before-oom"
 HUNT = "--hunt"
 DEFAULTS = {STOP_BEFORE_OOM: "95%", HUNT: "fence"}  # of options that may stand alone
@@ -188,19 +185,19 @@ def _options(arguments: argparse.Namespace, command: list[str]) -> Options:
         redact=not arguments.unredacted,
         contents=not arguments.no_contents,
         stop_at=read_stop_at(arguments.stop_before_oom) if arguments.stop_before_oom is not None else None,
-        hunt=_wish(arguments),
+        hunt=_hunt_options(arguments),
     )
 
 
-def _wish(arguments: argparse.Namespace) -> Wish | None:
+def _hunt_options(arguments: argparse.Namespace) -> HuntOptions | None:
     if arguments.hunt is None:
         return None
     from faultlens.guard_alloc import hunting
 
-    wish, problem = hunting.read_wish(arguments.hunt), hunting.problem()
+    options, problem = hunting.read_options(arguments.hunt), hunting.problem()
     if problem and not arguments.quiet:
         say(f"nothing is hunted, because {problem}")
-    return None if problem else wish
+    return None if problem else options
 
 
 def _nothing(_: object) -> None:
@@ -213,10 +210,12 @@ def end_like(status: int) -> None:
     sys.stderr.flush()
     if not os.WIFSIGNALED(status):
         os._exit(os.waitstatus_to_exitcode(status))
+    from faultlens.system import own_process
+
     number = os.WTERMSIG(status)
     # The core file, if any, is the program's: ours must not replace it.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    own_process.no_core_file()
+    own_process.not_dumpable()
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])

@@ -1,4 +1,4 @@
-"""The fence: a C library preloaded into a program, whose blocks nobody leaves unnoticed, and the table it fills."""
+"""The guarding allocator: a C library preloaded into a program, whose blocks nobody leaves unnoticed, and its table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def environment(
     spare_start: bool = False,
     base: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Variables for a program whose allocations are fenced, one of `every` (0: none); makes the table anew.
+    """Variables for a program whose allocations are guarded, one of `every` (0: none); makes the table anew.
 
     `aligned_every` is for posix_memalign and its like, which tensors come from (None: the same). `fill`: new blocks are
     filled with this byte. `spare_start`: what TensorFlow allocates before the user's own libraries are loaded is left
@@ -44,7 +44,7 @@ def environment(
 
 
 def variables(table: str, base: Mapping[str, str]) -> dict[str, str]:
-    """The fence behind libraries that are preloaded already, as the agent does it."""
+    """The library behind those that are preloaded already, as the agent does it."""
     before = base.get("LD_PRELOAD", "")
     return {"LD_PRELOAD": f"{before}:{LIBRARY}" if before else str(LIBRARY), "FAULTLENS_FENCE": table}
 
@@ -63,7 +63,7 @@ def prepare(
     spare_start: bool = False,
     only_this: bool = False,
 ) -> None:
-    """An empty table, as a file of holes. In the long run not more than `per_second` blocks of either kind are fenced
+    """An empty table, as a file of holes. In the long run not more than `per_second` blocks of either kind are guarded
     (0: without limit), but `at_once` may be. `only_this`: processes that the program starts are spared."""
     head = layout.File(
         magic=layout.MAGIC,

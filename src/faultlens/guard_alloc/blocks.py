@@ -1,4 +1,4 @@
-"""Was a fenced block misused when the process died, and whose was it?"""
+"""Was a guarded block misused when the process died, and whose was it?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINE = re.compile(r"^(/.*|[^?].*):(\d+)(?: \(discriminator \d+\))?$")
 
 
 def hunt_in(table: Path, pid: int, fault: Fault | None, memory: Memory, mappings: Sequence[Mapping]) -> Hunt | None:
-    """What the fence knows about a process that is held at its death."""
+    """What the guarding allocator knows about a process that is held at its death."""
     state = guard_alloc.state(table, pid)
     block = _at_fault(table, pid, fault, mappings) or _found(table, pid, mappings)
     if block is None and state is not None:
@@ -49,11 +49,11 @@ def hunt_after(table: Path, pid: int) -> Hunt | None:
 def _hunt(state: guard_alloc.State | None, block: FencedBlock | None) -> Hunt:
     if state is None:  # a forked child that allocated nothing: its parent's block
         return Hunt(block=block)
-    chosen = (state.fenced + state.passed) * state.every
-    one_of = max(round(chosen / state.fenced), 1) if state.fenced and state.every else None
+    chosen = (state.guarded + state.passed) * state.every
+    one_of = max(round(chosen / state.guarded), 1) if state.guarded and state.every else None
     watched: Literal["some", "tensors", "all"]
     watched = "all" if state.every == 1 else "tensors" if state.aligned_every == 1 else "some"
-    return Hunt(fenced=state.fenced, one_of=one_of, watched=watched, block=block, problem=state.problem)
+    return Hunt(fenced=state.guarded, one_of=one_of, watched=watched, block=block, problem=state.problem)
 
 
 def _at_fault(table: Path, pid: int, fault: Fault | None, mappings: Sequence[Mapping]) -> FencedBlock | None:

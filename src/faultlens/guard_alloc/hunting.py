@@ -12,23 +12,23 @@ from faultlens import guard_alloc
 from faultlens.errors import FaultlensError
 from faultlens.system.procfs import read_text
 
-# One of so many allocations is looked at more closely, and of these so many a second are fenced, of either kind: the
-# cost of a fenced block is mostly unwinding, and must not grow with how much a program allocates.
+# One of so many allocations is looked at more closely, and of these so many a second are guarded, of either kind: the
+# cost of a guarded block is mostly unwinding, and must not grow with how much a program allocates.
 EVERY, ALIGNED_EVERY = 256, 16
 PER_SECOND, AT_ONCE = 50, 1000
-SELDOM = 65536  # of the others, where every tensor is fenced
+SELDOM = 65536  # of the others, where every tensor is guarded
 ALL_SLOTS = 8192  # two mappings each: a process may have 65,530
 RUNGS = ("fence", "tensors", "malloc", "all")
 _DEBUG_LIBRARY = "libc_malloc_debug.so.0"
 
 
-class Wish(NamedTuple):
-    everything: bool = False  # all allocations are fenced, as long as there is room
+class HuntOptions(NamedTuple):
+    everything: bool = False  # all allocations are guarded, as long as there is room
     tensors: bool = False  # every aligned one, and TensorFlow allocates each tensor, not from a pool of its own
     malloc: bool = False  # glibc's own checks as well
 
 
-def read_wish(text: str) -> Wish:
+def read_options(text: str) -> HuntOptions:
     """ "fence", "tensors,malloc"."""
     words = [word.strip() for word in text.split(",")]
     if unknown := [word for word in words if word not in RUNGS]:
@@ -37,19 +37,19 @@ def read_wish(text: str) -> Wish:
             f"Choose of {', '.join(RUNGS)} (with commas between them), or leave the value out.",
         )
     everything = "all" in words
-    return Wish(everything, tensors=everything or "tensors" in words, malloc="malloc" in words)
+    return HuntOptions(everything, tensors=everything or "tensors" in words, malloc="malloc" in words)
 
 
 class Hunting:
     """The supervisor's side: makes the table, in memory without a name, and says what the program needs to find it."""
 
-    def __init__(self, wish: Wish, follow_children: bool) -> None:
-        self._wish = wish
+    def __init__(self, options: HuntOptions, follow_children: bool) -> None:
+        self._options = options
         self._descriptor = os.memfd_create("faultlens-fence", os.MFD_CLOEXEC)
         only_this, table = not follow_children, self._descriptor
-        if wish.everything:
+        if options.everything:
             guard_alloc.prepare(table, 1, slots=ALL_SLOTS, spare_start=True, only_this=only_this)
-        elif wish.tensors:
+        elif options.tensors:
             guard_alloc.prepare(table, SELDOM, 1, slots=ALL_SLOTS, only_this=only_this)
         else:
             guard_alloc.prepare(
@@ -62,9 +62,9 @@ class Hunting:
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         extended = {**base, **guard_alloc.variables(str(self.table), base)}
-        if self._wish.tensors:
+        if self._options.tensors:
             extended.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-        if self._wish.malloc:
+        if self._options.malloc:
             extended.setdefault("MALLOC_CHECK_", "3")
             if library := malloc_checks():
                 extended["LD_PRELOAD"] += f":{library}"
@@ -72,7 +72,7 @@ class Hunting:
 
 
 def problem() -> str | None:
-    """Why nothing can be fenced here, if so."""
+    """Why nothing can be guarded here, if so."""
     if not guard_alloc.LIBRARY.exists():
         return "the fence was not built (no C compiler at install time)"
     if set(str(guard_alloc.LIBRARY)) & set(": $"):

@@ -1,4 +1,4 @@
-"""The structures of the fence's table, as fence.h has them."""
+"""The structures of the table of guarded blocks, as fence.h has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fenced block an address belongs to, and what was done to it.
+"""Which guarded block an address belongs to, and what was done to it.
 
 The table was written by a program that damages memory, perhaps this as well: nothing in it is believed unchecked."""
 
@@ -25,7 +25,7 @@ _Struct = TypeVar("_Struct", bound=ctypes.Structure)
 
 
 class Allocation(NamedTuple):
-    """A fenced block, as seen from an address."""
+    """A guarded block, as seen from an address."""
 
     start: int
     size: int
@@ -40,7 +40,7 @@ class Allocation(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the fence noticed by itself: at free(), or when the program ended."""
+    """What the guarding allocator noticed by itself: at free(), or when the program ended."""
 
     kind: Kind
     address: int  # that was freed, or the byte nearest to the block that was overwritten
@@ -52,18 +52,18 @@ class Found(NamedTuple):
 
 
 class State(NamedTuple):
-    """How a process was fenced."""
+    """How a process was guarded."""
 
     pid: int
     every: int  # one of so many allocations; 0: none
     aligned_every: int
-    fenced: int  # allocations, ever
+    guarded: int  # allocations, ever
     passed: int  # chosen, but without room
-    problem: str | None  # why there was no fence
+    problem: str | None  # why nothing was guarded
 
 
 def read(table: Path, address: int, pid: int | None = None) -> Allocation | None:
-    """The block that this address is in, or nearest to; None where it is far from the fence.
+    """The block that this address is in, or nearest to; None where it is far from all of them.
 
     Of a process that has no part of its own (a forked child that allocated nothing) its parent's is taken."""
     return next((block for part in _parts(table, pid) if (block := part.block(address))), None)

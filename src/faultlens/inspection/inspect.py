@@ -25,6 +25,7 @@ from faultlens.inspection.maps import deleted_paths, file_states, libraries, par
 from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.numbering import thread_numbers
 from faultlens.inspection.python_state import python_of
+from faultlens.inspection.subject import Subject
 from faultlens.inspection.symbols import demangle, native_frames
 from faultlens.inspection.system_calls import with_calls
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
@@ -47,22 +48,11 @@ from faultlens.system.procfs import read_text
 STACK_REACH = 64 * 1024  # a function may skip this much with one large local variable
 
 
-def inspect(
-    death: Death,
-    method: CaptureMethod,
-    redact: bool,
-    freeze: Freeze | None = None,
-    with_stacks: bool = True,
-    contents: bool = True,
-    fence_table: Path | None = None,
-) -> Crash:
-    """The tracer holds the process already and passes its `freeze`; otherwise it is stopped here.
-
-    `contents`: the values of tensors may be kept, up to a limit."""
-    if freeze is not None:
-        return _look(death, method, redact, freeze, with_stacks, contents, fence_table)
-    with Freeze(death.pid, death.parked) as own:
-        return _look(death, method, redact, own, with_stacks, contents, fence_table)
+def inspect(subject: Subject) -> Crash:
+    if subject.freeze is not None:
+        return _look(subject, subject.freeze)
+    with Freeze(subject.death.pid, subject.death.parked) as freeze:
+        return _look(subject, freeze)
 
 
 def outline(death: Death, method: CaptureMethod) -> Crash:
@@ -84,37 +74,29 @@ class _NoMemory:
         return b""
 
 
-def _look(
-    death: Death,
-    method: CaptureMethod,
-    redact: bool,
-    freeze: Freeze,
-    with_stacks: bool,
-    contents: bool,
-    fence_table: Path | None,
-) -> Crash:
-    pid = death.pid
-    death = death._replace(faults=(*death.faults, *_faults_arriving(death, freeze)))
+def _look(subject: Subject, freeze: Freeze) -> Crash:
+    pid, table = subject.death.pid, subject.guard_table
+    death = subject.death._replace(faults=(*subject.death.faults, *_faults_arriving(subject.death, freeze)))
     maps_text = read_text(f"/proc/{pid}/maps") or ""
     mappings = parse_maps(maps_text)
     memory = ProcessMemory(pid)
     gaps = [] if mappings else ["its memory map could not be read"]
     faults = _faults(death, memory, mappings)
-    found = _stacks(death, freeze, mappings, gaps) if with_stacks else []
+    found = _stacks(death, freeze, mappings, gaps) if subject.with_stacks else []
     threads = _threads(death, freeze, memory, mappings, found)
     exceptions = _exceptions(death, mappings)
     registers = freeze.registers | {raw.thread: raw.registers for raw in death.faults}
     fault = faults[0] if faults else None
     try:
-        scan = kernels_or_gap(memory, mappings, threads, registers, fault, exceptions, contents)
+        scan = kernels_or_gap(memory, mappings, threads, registers, fault, exceptions, subject.contents)
     except Exception as error:  # what it stumbled over must not cost all that is known already
         scan = Scan(gaps=(f"ops in flight: {type(error).__name__}: {error}",))
-    program = process.program(pid, redact)
+    program = process.program(pid, subject.redact)
     python = python_of(memory, mappings, program, process.environment_prefix(pid))
     cgroup = cgroup_of(pid)
     return Crash(
         outcome=_outcome(death),
-        method=method,
+        method=subject.method,
         pid=pid,
         parent_pid=process.parent_pid(pid),
         time=time.time(),
@@ -125,7 +107,7 @@ def _look(
         threads=threads,
         kernels=scan.kernels,
         exceptions=exceptions,
-        hunt=_hunt(fence_table, pid, fault, memory, mappings, gaps) if fence_table else None,
+        hunt=_hunt(table, pid, fault, memory, mappings, gaps) if table else None,
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
@@ -235,7 +217,8 @@ def _throwing_frames(raw: RawThrow, mappings: tuple[Mapping, ...]) -> tuple[Fram
 
 
 def _without_agent(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """The functions that the agent wraps would stand on the stack twice; of the fence the wrapped ones are told."""
+    """The functions that the agent wraps would stand on the stack twice; of the guarding
+    allocator the wrapped ones are told."""
     ours = {str(LIBRARY), str(guard_alloc.LIBRARY)}
     return tuple(frame for frame in frames if frame.library not in ours or frame.function in guard_alloc.WRAPPED)
 

@@ -23,6 +23,7 @@ from faultlens.model_files.generations import Generation, generations
 from faultlens.saving.errors import SaveError
 from faultlens.saving.preflight import check_room, memory_left
 from faultlens.saving.steps import Request, perform
+from faultlens.system import own_process
 from faultlens.text.sizes import in_words
 
 TIME_LIMIT = 900.0
@@ -189,8 +190,7 @@ def _make_expendable() -> None:
     """If memory runs out, the kernel shall take the writer and not the training."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # a save that has begun is better ended than cut
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    own_process.killed_first()
     with contextlib.suppress(OSError):
         os.nice(5)
 

@@ -21,14 +21,13 @@ from faultlens.inspection.endings import outcome_of
 from faultlens.inspection.memory import Memory
 from faultlens.inspection.numbering import death_of, has_mapped
 from faultlens.inspection.output_tail import OutputTail
+from faultlens.inspection.subject import Subject
 from faultlens.inspection.wait_status import wait_status
 from faultlens.records.crash import Crash, Mapping, Outcome, Output
 from faultlens.supervise.timeline import Timeline
 from faultlens.system.cgroup import cgroup_of
 
 STDERR = 2
-LOOK_SECONDS = 25.0
-LOOK_MEMORY = 4 << 30
 POLL_S = 0.05  # where no thread may listen
 HANDLER_TAKES_S = 10.0  # at most, from the fault to the end of the process
 
@@ -201,30 +200,26 @@ def _outline(death: Death, gap: str) -> Crash:
 
 
 def _look(death: Death) -> Crash:
+    from faultlens.supervise.examination import LOOK_MEMORY, LOOK_SECONDS, examine
     from faultlens.system.isolated import run_isolated
 
-    problems: list[str] = []
-    for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
-        try:
-            crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, _inspect, death, with_stacks)
-            return replace(crash, gaps=(*crash.gaps, *problems))
-        except Exception as error:  # whatever it is: the program must be let go, and its death told
-            problems.append(f"looking at {'the stacks' if with_stacks else 'the process'} failed: {error}")
-    return _outline(death, "; ".join(problems))
+    examined = examine(Subject(death), lambda subject: run_isolated(LOOK_SECONDS, LOOK_MEMORY, _inspect, subject))
+    return examined.crash() if examined.seen is not None else _outline(death, "; ".join(examined.problems))
 
 
-def _inspect(death: Death, with_stacks: bool) -> Crash:
+def _inspect(subject: Subject) -> Crash:
     from faultlens.inspection import inspect
     from faultlens.inspection.check_message import check_message
     from faultlens.inspection.maps import parse_maps
     from faultlens.inspection.memory import ProcessMemory
     from faultlens.system.procfs import read_text
 
-    memory = ProcessMemory(death.pid)
-    mappings = parse_maps(read_text(f"/proc/{death.pid}/maps") or "")
-    death = _at_first_fault(death, memory, mappings)
+    pid = subject.death.pid
+    memory = ProcessMemory(pid)
+    mappings = parse_maps(read_text(f"/proc/{pid}/maps") or "")
+    death = _at_first_fault(subject.death, memory, mappings)
     said = check_message(memory, death.faults[0].registers["rsp"], mappings) if _signal_of(death) == "SIGABRT" else None
-    crash = inspect.inspect(death, "agent", redact=True, with_stacks=with_stacks)
+    crash = inspect.inspect(subject._replace(death=death))
     return replace(crash, output=Output(stderr=said))
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PR_SET_PDEATHSIG = 1
-PR_SET_NAME = 15
+from faultlens.system import own_process
+
 SENT_TO_ALL_S = 0.005  # from the first process of a group to the last
 ANSWER_S = 0.2
 MEMORY_S = 1.0
@@ -79,7 +79,7 @@ class Bystander:
 def _stand_by(channel: socket.socket) -> None:
     """Never returns. Holds nothing of the program's: a pipe that it kept open would never end."""
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        own_process.die_with_parent()
         _take_another_name()
         end = os.sysconf("SC_OPEN_MAX")
         os.closerange(0, channel.fileno())
@@ -92,7 +92,7 @@ def _stand_by(channel: socket.socket) -> None:
 
 def _take_another_name() -> None:
     """`pkill -f 'faultlens run'` means faultlens, not this."""
-    ctypes.CDLL(None).prctl(PR_SET_NAME, NAME, 0, 0, 0)
+    own_process.named(NAME)
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
     ctypes.memset(start, 0, end - start)

@@ -1,20 +1,18 @@
 """What holds the memory when it is nearly used up? The program is asked once, so that a death can be explained.
 
 The memory that is left is read when what the samples show has grown by a third of what was missing, and now and then.
-Not asked is a program that has so little left that the look itself might be too much."""
+Not asked is a program that has so little left that the snapshot itself might be too much."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from faultlens.records.crash import Held, Sample
-from faultlens.supervise.heap_snapshots import Looks
+from faultlens.records.crash import Sample
+from faultlens.supervise.heap_snapshots import HeapSnapshots
 from faultlens.supervise.oom_stop import StopAt
-from faultlens.supervise.retained import held
-from faultlens.supervise.retainers import Look
 from faultlens.supervise.timeline import Timeline
 from faultlens.system.cgroup import Room
-from faultlens.system.memory_limit import MACHINE, tightest_room
+from faultlens.system.memory_limit import tightest_room
 from faultlens.text.sizes import MIB
 
 NEAR = 0.85  # of the limit, or of where the program will be asked to end
@@ -27,16 +25,16 @@ class NearLimit:
     def __init__(
         self,
         timeline: Timeline,
-        looks: Looks,
+        snapshots: HeapSnapshots,
         stop_at: StopAt | None,
-        others_look: Callable[[], bool],
+        others_ask: Callable[[], bool],
         tell: Callable[[str], None],
     ) -> None:
-        """`others_look`: whether somebody else will look at the program soon, which serves us too."""
+        """`others_ask`: whether somebody else will take a snapshot soon, which serves us too."""
         self._timeline = timeline
-        self._looks = looks
+        self._snapshots = snapshots
         self._stop_at = stop_at
-        self._others_look = others_look
+        self._others_ask = others_ask
         self._tell = tell
         self._next = 0.0
         self._look_at = 0.0  # what a sample must show for an earlier reading
@@ -54,17 +52,17 @@ class NearLimit:
 
     def _look(self, elapsed: float, sample: Sample) -> None:
         if self._asked:
-            self._done = self._looks.answered(elapsed) is not None
+            self._done = self._snapshots.answered(elapsed) is not None
             return
         if not self._is_near and (elapsed >= self._next or _shown(sample) >= self._look_at):
             self._read(elapsed, sample)
-        if not self._is_near or self._looks.under_way or self._others_look():
+        if not self._is_near or self._snapshots.under_way or self._others_ask():
             return
-        best = self._looks.best
+        best = self._snapshots.best
         if best and best.inside and best.room and best.room.used >= self._near(best.room):
             self._done = True  # others did
         else:
-            self._looks.ask(elapsed, ANSWER_S)
+            self._snapshots.ask(elapsed, ANSWER_S)
             self._asked = True
 
     def _read(self, elapsed: float, sample: Sample) -> None:
@@ -77,22 +75,6 @@ class NearLimit:
 
     def _near(self, room: Room) -> float:
         return NEAR * min(room.limit, self._stop_at.threshold(room.limit) if self._stop_at else room.limit)
-
-
-def held_at(look: Look | None, started: float) -> Held | None:
-    """As a look at the program found it. `started` by the monotonic clock."""
-    if look is None or look.room is None:
-        return None
-    seconds = look.inside.time - started if look.inside and look.inside.time else look.seconds
-    return Held(
-        seconds=round(seconds, 3),
-        used=look.room.used,
-        limit=look.room.limit,
-        limit_of="machine" if look.room.where == MACHINE else "control group",
-        inside=look.inside is not None,
-        steps=look.inside.steps if look.inside else look.steps,
-        holders=held(look),
-    )
 
 
 def _shown(sample: Sample) -> float:

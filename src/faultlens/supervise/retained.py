@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.records.crash import Frame, Holder, HolderKind
-from faultlens.supervise.retainers import Inside, Large, Look, items_in_words
+from faultlens.records.crash import Frame, Held, Holder, HolderKind
+from faultlens.supervise.retainers import HeapSnapshot, Inside, Large, items_in_words
+from faultlens.system.memory_limit import MACHINE
 from faultlens.text.sizes import MIB, in_words
 
 WORTH_TELLING = 0.02  # of what is used in all
@@ -15,11 +16,27 @@ _NAMES = {"EagerTensor": "tensor", "ResourceVariable": "variable", "ndarray": "a
 _KINDS: dict[str, HolderKind] = {"EagerTensor": "tensors", "ResourceVariable": "tf variables"}
 
 
-def held(look: Look) -> tuple[Holder, ...]:
-    used = look.room.used if look.room else 0
-    found = [*(_inside(look.inside, used) if look.inside else ()), *_outside(look)]
+def retained(snapshot: HeapSnapshot) -> tuple[Holder, ...]:
+    used = snapshot.room.used if snapshot.room else 0
+    found = [*(_inside(snapshot.inside, used) if snapshot.inside else ()), *_outside(snapshot)]
     found = [holder for holder in found if (holder.size or 0) >= max(WORTH_TELLING * used, MIB)]
     return tuple(sorted(found, key=lambda holder: -(holder.size or 0))[:MOST])
+
+
+def retained_at(snapshot: HeapSnapshot | None, started: float) -> Held | None:
+    """The record of a snapshot. `started` by the monotonic clock."""
+    if snapshot is None or snapshot.room is None:
+        return None
+    seconds = snapshot.inside.time - started if snapshot.inside and snapshot.inside.time else snapshot.seconds
+    return Held(
+        seconds=round(seconds, 3),
+        used=snapshot.room.used,
+        limit=snapshot.room.limit,
+        limit_of="machine" if snapshot.room.where == MACHINE else "control group",
+        inside=snapshot.inside is not None,
+        steps=snapshot.inside.steps if snapshot.inside else snapshot.steps,
+        holders=retained(snapshot),
+    )
 
 
 def largest(inside: Inside) -> Iterator[Holder]:
@@ -56,13 +73,13 @@ def _native(inside: Inside, used: int) -> Iterator[Holder]:
     yield Holder(kind="native heap", text=text, size=size)
 
 
-def _outside(look: Look) -> Iterator[Holder]:
-    shared = max(sum(look.outside.shared.values()), look.outside.memory.get("shared memory", 0))
+def _outside(snapshot: HeapSnapshot) -> Iterator[Holder]:
+    shared = max(sum(snapshot.outside.shared.values()), snapshot.outside.memory.get("shared memory", 0))
     if shared:
-        files = f", {len(look.outside.shared):,} files in /dev/shm" if look.outside.shared else ""
+        files = f", {len(snapshot.outside.shared):,} files in /dev/shm" if snapshot.outside.shared else ""
         yield Holder(kind="shared memory", text=f"shared memory: {in_words(shared)}{files}", size=shared)
-    if look.inside is None:
-        size = look.outside.memory.get("heap", 0) + look.outside.memory.get("mappings", 0)
+    if snapshot.inside is None:
+        size = snapshot.outside.memory.get("heap", 0) + snapshot.outside.memory.get("mappings", 0)
         text = f"heap and anonymous mappings: {in_words(size)}; what is in them could not be seen"
         yield Holder(kind="mappings", text=text, size=size)
 

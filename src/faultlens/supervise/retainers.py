@@ -1,4 +1,4 @@
-"""What grew between two looks at a program, in words: only what was seen to grow, the largest first."""
+"""What grew between two heap snapshots of a program, in words: only what was seen to grow, the largest first."""
 
 from __future__ import annotations
 
@@ -70,21 +70,21 @@ class Inside(msgspec.Struct):
     problem: str | None = None
 
 
-class Look(NamedTuple):
+class HeapSnapshot(NamedTuple):
     seconds: float
     steps: int | None
     outside: Outside
     inside: Inside | None
     room: Room | None = None
 
-    def follows(self, other: Look) -> bool:
+    def follows(self, other: HeapSnapshot) -> bool:
         """Whether what grew inside in between is known."""
         one, two = other.inside, self.inside
         return bool(one and two and one.complete and two.complete and two.number == one.number + 1)
 
 
 class _Span(NamedTuple):
-    """How far two looks are apart."""
+    """How far two snapshots are apart."""
 
     steps: int | None
     seconds: float
@@ -119,7 +119,7 @@ def read_answer(line: bytes, pid: int) -> Inside | None:
         return None
 
 
-def holders(what: GrowthKind, first: Look, second: Look, rate: float) -> tuple[Holder, ...]:
+def holders(what: GrowthKind, first: HeapSnapshot, second: HeapSnapshot, rate: float) -> tuple[Holder, ...]:
     """`rate`: the growth with each step, or each second where steps are not known."""
     span = _span(first, second)
     if what == "open files":
@@ -135,7 +135,7 @@ def holders(what: GrowthKind, first: Look, second: Look, rate: float) -> tuple[H
     return tuple(sorted(found, key=lambda holder: -(holder.size or 0) or -(holder.count or 0))[:MOST])
 
 
-def is_harmless(first: Look, second: Look, rate: float) -> bool:
+def is_harmless(first: HeapSnapshot, second: HeapSnapshot, rate: float) -> bool:
     """Whether memory grows in a way that comes to an end by itself: a deque of limited length is filled, memory that
     was allocated before is touched for the first time, or malloc keeps what was freed."""
     if first.inside is None or second.inside is None or not second.follows(first):
@@ -152,7 +152,7 @@ def is_harmless(first: Look, second: Look, rate: float) -> bool:
     return after[1] - before[1] >= left / 2 or second.outside.reserved - first.outside.reserved < left / 2
 
 
-def is_undecided(first: Look, second: Look) -> bool:
+def is_undecided(first: HeapSnapshot, second: HeapSnapshot) -> bool:
     """The answers from inside do not follow each other; or there are more objects, but Python has not collected all
     garbage in between, and they may be that."""
     if first.inside is None or second.inside is None:
@@ -171,7 +171,7 @@ def has_owner(growth: Growth) -> bool:
     )
 
 
-def _memory(first: Look, second: Look, span: _Span, grew: float) -> Iterator[Holder]:
+def _memory(first: HeapSnapshot, second: HeapSnapshot, span: _Span, grew: float) -> Iterator[Holder]:
     seen = _seen_inside(first, second, span)
     seen = [holder for holder in seen if holder.size is None or holder.size >= WORTH_TELLING * grew]
     yield from seen
@@ -180,7 +180,7 @@ def _memory(first: Look, second: Look, span: _Span, grew: float) -> Iterator[Hol
         yield from _unexplained(first, second, span, explained, grew - explained)
 
 
-def _seen_inside(first: Look, second: Look, span: _Span) -> list[Holder]:
+def _seen_inside(first: HeapSnapshot, second: HeapSnapshot, span: _Span) -> list[Holder]:
     if first.inside is None or second.inside is None or not second.follows(first):
         return []
     return list(_inside(first.inside, second.inside, span))
@@ -242,9 +242,11 @@ def _most_more(
     return max(more, key=lambda entry: (entry[3], entry[1] is not None), default=("", None, None, 0))
 
 
-def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: float) -> Iterator[Holder]:
+def _unexplained(
+    first: HeapSnapshot, second: HeapSnapshot, span: _Span, explained: int, left: float
+) -> Iterator[Holder]:
     """Memory that no Python object was seen to hold. Those that were seen have theirs from malloc, too."""
-    before, after = (look.inside.malloc if look.inside else None for look in (first, second))
+    before, after = (each.inside.malloc if each.inside else None for each in (first, second))
     names = [os.path.basename(path) for path in second.outside.libraries]
     theirs = f"; native libraries of your own are loaded: {', '.join(names[:3])}" if names else ""
     if before and after:
@@ -265,7 +267,7 @@ def _unexplained(first: Look, second: Look, span: _Span, explained: int, left: f
         yield Holder(kind="mappings", text=text, size=mapped, count=count if span.often(count) else None)
 
 
-def _whose(first: Look, second: Look, span: _Span) -> str:
+def _whose(first: HeapSnapshot, second: HeapSnapshot, span: _Span) -> str:
     if first.inside is None or second.inside is None or not second.follows(first):
         return ""
     if span.steps and second.inside.blocks >= span.steps:
@@ -300,7 +302,7 @@ def _shared(before: Outside, after: Outside, span: _Span) -> Iterator[Holder]:
             yield Holder(kind="shared memory", text=text, size=size)
 
 
-def _span(first: Look, second: Look) -> _Span:
+def _span(first: HeapSnapshot, second: HeapSnapshot) -> _Span:
     seconds = second.seconds - first.seconds
     if first.inside and second.inside and first.inside.steps and second.inside.steps:
         return _Span(max(second.inside.steps - first.inside.steps, 1), seconds)

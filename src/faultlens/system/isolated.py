@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from faultlens.inspection.siginfo import signal_name
+from faultlens.system import own_process
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,9 +88,8 @@ def _make_harmless(memory: int) -> None:
     for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     faulthandler.disable()
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # where memory is nearly used up, the look is to be killed, not the program
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    own_process.killed_first()
+    own_process.no_core_file()
     with contextlib.suppress(ValueError, OSError):  # pystack follows a deep recursion recursively
         resource.setrlimit(resource.RLIMIT_STACK, (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from faultlens.custom_op.sanitize import tools
 from faultlens.custom_op.sanitize.tools import Tool
-from faultlens.guard_alloc.hunting import Wish
+from faultlens.guard_alloc.hunting import HuntOptions
 
 
 class Rung(NamedTuple):
@@ -91,7 +91,7 @@ class Setting:
     libraries: tuple[Path, ...] = ()  # preloaded
     variables: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()  # words in front of the command
-    hunt: Wish | None = None
+    hunt: HuntOptions | None = None
     agent: bool = False  # sanitizers look at deaths themselves
 
     def environment(self, guest: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
@@ -116,7 +116,7 @@ def setting(names: Sequence[str], found: Mapping[Tool, Path], log: Path) -> Sett
             variables = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
             return Setting((found[tools.MALLOC_DEBUG],), variables, agent=True)
         case "fence":
-            return Setting(hunt=Wish(tensors=True), agent=True)
+            return Setting(hunt=HuntOptions(tensors=True), agent=True)
         case "gwp-asan":
             watched = ":".join(f"GWP_ASAN_{name}={value}" for name, value in _GWP_ASAN.items())
             return Setting((found[tools.SCUDO],), {"SCUDO_OPTIONS": watched}, agent=True)

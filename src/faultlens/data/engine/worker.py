@@ -5,8 +5,6 @@ memory, so that it is known when this process is not there any more to say it.""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import mmap
 import os
 import signal
@@ -23,6 +21,7 @@ from faultlens.data.look import Wanted
 from faultlens.errors import FaultlensError
 from faultlens.records.scan import Checked, Piece
 from faultlens.sandbox.guest import confinement, namespaces
+from faultlens.system import own_process
 from faultlens.text.file_names import to_name
 
 MARK_SIZE = 4096
@@ -30,7 +29,6 @@ _TICKS, _LENGTH = struct.Struct("<Q"), struct.Struct("<I")
 _TEXT = _TICKS.size + _LENGTH.size
 _FRAME = struct.Struct("<Q")
 MAX_MESSAGE = 1 << 30
-PR_SET_PDEATHSIG = 1
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "ARROW_IO_THREADS": "1",
@@ -136,7 +134,7 @@ def main() -> None:
 
 def _settle(task: Task) -> None:
     """Ends with its parent, prints nothing, writes nowhere else, and is the first to go when memory is short."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    own_process.die_with_parent()
     if os.getppid() != task.parent:
         os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # our parent decides what an interruption means
@@ -145,8 +143,7 @@ def _settle(task: Task) -> None:
     os.dup2(nowhere, 2)
     os.environ.update(SETTINGS)
     tempfile.tempdir = to_name(task.folder)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+    own_process.killed_first()
     if task.writable:
         _confine([to_name(path) for path in task.writable], task.decoding is not None)
 
@@ -155,7 +152,7 @@ def _confine(writable: list[str], decodes: bool) -> None:
     """Landlock and filters would keep a decoder from having namespaces of its own: then ours have to do."""
     if decodes and confinement.available().mounts:
         namespaces.enter(writable)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # a new user has forgotten it
+        own_process.die_with_parent()  # a new user has forgotten it
         confinement.available.cache_clear()
     else:
         means = confinement.without_namespaces()

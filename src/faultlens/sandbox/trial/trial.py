@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -37,6 +36,7 @@ from faultlens.records.report_file import Report
 from faultlens.sandbox.guest import confinement, guard
 from faultlens.sandbox.guests import guest_command, inherited
 from faultlens.sandbox.trial.look import QuickLook
+from faultlens.system import own_process
 from faultlens.system.machine import machine_state
 from faultlens.system.procfs import resident
 
@@ -214,7 +214,7 @@ def _supervise_in_child(
 
         os.setsid()
         os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        own_process.no_core_file()
         for descriptor, path in enumerate((Path(os.devnull), top / "stdout", top / "stderr")):
             opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(opened, descriptor)

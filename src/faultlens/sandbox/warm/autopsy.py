@@ -19,6 +19,7 @@ from faultlens.inspection.graph_lines import with_graph_lines
 from faultlens.inspection.maps import locate, parse_maps
 from faultlens.inspection.numbering import thread_numbers
 from faultlens.inspection.siginfo import parse
+from faultlens.inspection.subject import Subject
 from faultlens.records.crash import Crash, Output
 from faultlens.records.diagnosis import UNKNOWN
 from faultlens.report.make import make_report
@@ -70,9 +71,8 @@ class Autopsies:
         crash: Crash | None = None
         for with_stacks in (True, False):  # what follows the stacks may stumble over a damaged one
             with contextlib.suppress(IsolatedError, OSError):
-                crash = run_isolated(
-                    LOOK_SECONDS, LOOK_MEMORY, inspect.inspect, death, "agent", True, None, with_stacks
-                )
+                subject = Subject(death, with_stacks=with_stacks)
+                crash = run_isolated(LOOK_SECONDS, LOOK_MEMORY, inspect.inspect, subject)
                 break
         crash = crash or inspect.outline(death, "agent")
         if own != crash.pid:  # what it left in memory bears its own numbers

@@ -8,6 +8,9 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from faultlens.inspection.death import Death, RawFault
 from faultlens.inspection.freeze import (
@@ -20,6 +23,12 @@ from faultlens.inspection.freeze import (
     siginfo_of,
     thread_ids,
 )
+from faultlens.inspection.subject import Subject
+from faultlens.records.crash import Crash
+from faultlens.supervise.backends import Expendable
+from faultlens.supervise.backends.status import StatusBackend
+from faultlens.supervise.examination import examine, look_here
+from faultlens.supervise.options import Options
 from faultlens.system.procfs import read_fields
 
 PTRACE_CONT = 7
@@ -34,6 +43,54 @@ FATAL = {
     signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS,
 }  # fmt: skip
 STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+
+class PtraceBackend(StatusBackend):
+    """The looks happen in this process: the tracer alone can see into those that it traces."""
+
+    def __init__(self, options: Options, guard_table: Path | None) -> None:
+        super().__init__(options, guard_table)
+        self._tracer = Tracer(self._on_death, options.follow_children)
+        self._dead: list[Crash] = []  # and not handed over yet
+
+    def _attach(self, pid: int) -> None:
+        self._tracer.attach(pid)
+
+    def statuses(self) -> Iterator[int]:
+        while True:
+            try:
+                tid, status = os.waitpid(-1, os.WNOHANG | WALL)
+            except ChildProcessError:
+                return
+            if tid == 0:
+                return
+            is_program = tid == self._program.pid
+            if not os.WIFSTOPPED(status):
+                if is_program:
+                    yield status
+            elif self._tracer.handle_stop(tid, status) is not None and is_program:
+                yield status
+
+    def deaths(self, expendable: Expendable) -> Iterator[Crash]:  # noqa: ARG002
+        while self._dead:
+            yield self._dead.pop(0)
+
+    def look(self, pid: int) -> Crash:
+        return examine(self._subject(Death(pid)), self._look_held).crash()
+
+    def _look_held(self, subject: Subject) -> Crash:
+        with self._tracer.held(subject.death.pid) as freeze:
+            return look_here(subject._replace(freeze=freeze))
+
+    def _on_death(self, death: Death, freeze: Freeze) -> None:
+        subject = self._subject(death)._replace(freeze=freeze)
+        try:
+            self._dead.append(look_here(subject))
+        except Exception as error:
+            from faultlens.inspection import inspect
+
+            crash = inspect.outline(death, subject.method)
+            self._dead.append(replace(crash, gaps=(f"looking at the process failed: {error}",)))
 
 
 class Tracer:
