@@ -270,7 +270,9 @@ def _threads(
     faults = {fault.thread: int(fault.registers["rip"])} if fault else {}
     budget = STACK_MEMORY + 2 * path.stat().st_size
     try:
-        found = run_isolated(STACK_SECONDS, budget, threads_of_core, path, executable, core.mappings, faults)
+        found = run_isolated(
+            STACK_SECONDS, budget, threads_of_core, path, executable, core.mappings, core.memory, faults
+        )
     except (IsolatedError, OSError) as error:
         gaps.append(f"the stacks could not be unwound: {error}")
         found = []
