@@ -7,6 +7,7 @@ import pytest
 import recorded
 from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words, fold_recursion
 from faultlens.inspection.frames import is_own, package_of, short_function, user_frame, without_dying
+from faultlens.inspection.typed_in import mark_typed_in
 from faultlens.records.crash import Address, Frame, Thread
 from recorded import ended
 
@@ -44,6 +45,26 @@ def test_own(file: str) -> None:
 )  # fmt: skip
 def test_not_own(file: str) -> None:
     assert not is_own(python(file))
+
+
+def test_code_that_was_typed_in_is_own_where_the_stack_begins_with_it() -> None:
+    program = Thread(id=1, frames=(python("<string>"), python("/venv/lib/python3.11/site-packages/keras/x.py"),
+                                   python("<string>", "<module>")))  # fmt: skip
+    helper = Thread(id=2, frames=(python("<string>"), python("/usr/lib/python3.11/threading.py")))
+    marked = mark_typed_in([program, helper])
+    assert [is_own(each) for thread in marked for each in thread.frames] == [True, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (python("<string>", "__init__"), python("/home/ada/train.py", "<module>")),  # of a dataclass
+        (python("/usr/lib/python3.11/multiprocessing/spawn.py", "spawn_main"), python("<string>", "<module>")),
+    ],
+)
+def test_code_that_a_library_made_up_is_not(frames: tuple[Frame, ...]) -> None:
+    (thread,) = mark_typed_in([Thread(id=1, frames=frames)])
+    assert not any(is_own(frame) for frame in thread.frames if frame.file == "<string>")
 
 
 @pytest.mark.parametrize(

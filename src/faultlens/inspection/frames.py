@@ -12,7 +12,6 @@ _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|python\d+\.zip)/")
 _SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/|/libpython\d[\d.]*t?\.so")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
-TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
 _CYTHON = (".pyx", ".pxi", ".pxd")  # compiled, and named relative to a source tree that is not here
 _NOTEBOOK_CELL = "<ipython-input"
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
@@ -39,6 +38,8 @@ _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
 
 def is_own(frame: Frame) -> bool:
     """Whether the frame is in the user's own code: not an installed package, not Python's own."""
+    if frame.typed_in:
+        return True
     path = frame.file if frame.kind == "python" else frame.library
     if not path or _INSTALLED.search(path) or _STANDARD_LIBRARY.search(path) or path.endswith(_CYTHON):
         return False

@@ -28,6 +28,7 @@ from faultlens.inspection.python_state import python_of
 from faultlens.inspection.symbols import demangle, native_frames
 from faultlens.inspection.system_calls import with_calls
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
+from faultlens.inspection.typed_in import mark_typed_in
 from faultlens.records.crash import (
     Address,
     CaptureMethod,
@@ -211,7 +212,7 @@ def _threads(
     if not death.faults:
         threads = with_locks(threads, freeze.registers, memory, thread_numbers(death.pid))
         threads = with_calls(threads, death.pid, freeze.registers)
-    return stacks.arrange(threads, death.faults[0].thread if death.faults else None, death.pid)
+    return stacks.arrange(mark_typed_in(threads), death.faults[0].thread if death.faults else None, death.pid)
 
 
 def _exceptions(death: Death, mappings: tuple[Mapping, ...]) -> tuple[CppException, ...]:

@@ -98,6 +98,7 @@ class Frame(Record, frozen=True):
     offset: Address | None = None  # native: within the library file
     # The symbol is only the nearest exported one before the address and may be wrong.
     approximate: bool = False
+    typed_in: bool = False  # the program itself, which has no file: `python -c`, standard input
 
 
 class Lock(Record, frozen=True):

@@ -34,6 +34,7 @@ from faultlens.inspection.memory import CoreMemory, Segment, read_file, read_tex
 from faultlens.inspection.python_state import python_of
 from faultlens.inspection.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
+from faultlens.inspection.typed_in import mark_typed_in
 from faultlens.records.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
 from faultlens.system import elf
 from faultlens.system.isolated import IsolatedError, run_isolated
@@ -184,7 +185,7 @@ def _describe(
     if with_stacks:
         threads = _threads(core, path, executable, fault, gaps)
     pid = notes.pid if notes.pid is not None else crashed.id
-    threads = arrange(threads, crashed.id if fault else None, pid)
+    threads = arrange(mark_typed_in(threads), crashed.id if fault else None, pid)
     scan = _kernels(core, threads, fault, contents)
     return Crash(
         outcome=_outcome(notes),
