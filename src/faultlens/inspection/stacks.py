@@ -15,6 +15,7 @@ from pystack.types import NativeFrame, PyFrame, PyThread
 
 from faultlens.inspection import symbols, unwind
 from faultlens.inspection.corefile.copy import readable_copy
+from faultlens.inspection.frames import gap
 from faultlens.inspection.maps import locate
 from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.merging import PythonFrame, is_interpreter, merge
@@ -270,8 +271,7 @@ def _bounded(frames: list[Frame]) -> list[Frame]:
     left_out = len(frames) - MAX_INNER_FRAMES - MAX_OUTER_FRAMES
     if left_out <= 0:
         return frames
-    gap = Frame(kind="native", function=f"({left_out} frames left out)")
-    return [*frames[:MAX_INNER_FRAMES], gap, *frames[-MAX_OUTER_FRAMES:]]
+    return [*frames[:MAX_INNER_FRAMES], gap(left_out), *frames[-MAX_OUTER_FRAMES:]]
 
 
 def _python_frame(frame: PyFrame) -> PythonFrame:

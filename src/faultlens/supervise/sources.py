@@ -125,7 +125,7 @@ def _imported(text: str, roots: Iterable[Path]) -> list[str]:
 
 
 def _named(crash: Crash) -> Iterator[str]:
-    return (frame.file for frame in _frames(crash) if frame.file and is_own(frame) and not frame.typed_in)
+    return (frame.file for frame in _frames(crash) if frame.file and is_own(frame) and not frame.own)
 
 
 def _scripts(crash: Crash) -> Iterable[str]:

@@ -31,10 +31,10 @@ from faultlens.inspection.corefile.notes import (
 from faultlens.inspection.fault import build_fault
 from faultlens.inspection.maps import file_states, find, libraries
 from faultlens.inspection.memory import CoreMemory, Segment, read_file, read_text
+from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
 from faultlens.inspection.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
-from faultlens.inspection.typed_in import mark_typed_in
 from faultlens.records.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
 from faultlens.system import elf
 from faultlens.system.isolated import IsolatedError, run_isolated
@@ -184,8 +184,10 @@ def _describe(
     threads = tuple(_bare_thread(thread) for thread in notes.threads)
     if with_stacks:
         threads = _threads(core, path, executable, fault, gaps)
+        is_own = own_program(threads, main_file, mappings)
+        threads = tuple(replace(thread, frames=marked(thread.frames, is_own)) for thread in threads)
     pid = notes.pid if notes.pid is not None else crashed.id
-    threads = arrange(mark_typed_in(threads), crashed.id if fault else None, pid)
+    threads = arrange(threads, crashed.id if fault else None, pid)
     scan = _kernels(core, threads, fault, contents)
     return Crash(
         outcome=_outcome(notes),
