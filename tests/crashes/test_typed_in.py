@@ -26,3 +26,9 @@ def test_code_on_standard_input(run: Runner, words: list[str]) -> None:
     assert "at  <stdin>:3  in f" in done.stderr
     assert "was called by f at <stdin>:3" in done.stderr
     assert "native code" not in done.stderr
+
+
+def test_a_cell_of_a_notebook(run: Runner) -> None:
+    cell = "import os\\nos.abort()"
+    done = run(f"exec(compile('{cell}', '/tmp/ipykernel_5713/1932235641.py', 'exec'))")
+    assert "at  notebook cell:2  in <module>" in done.stderr

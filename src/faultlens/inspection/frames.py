@@ -13,7 +13,7 @@ _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|p
 _SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/|/libpython\d[\d.]*t?\.so")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
 _CYTHON = (".pyx", ".pxi", ".pxd")  # compiled, and named relative to a source tree that is not here
-_NOTEBOOK_CELL = "<ipython-input"
+_NOTEBOOK_CELL = re.compile(r"^<ipython-input|/ipykernel_\d+/\d+\.py$")  # named after its text, in no file
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
 
 # Namespaces that say nothing to a reader.
@@ -51,7 +51,11 @@ def is_own(frame: Frame) -> bool:
         return False
     if frame.kind == "native":
         return not _SYSTEM_LIBRARY.search(path) and bool(_LIBRARY_SUFFIX.search(path))
-    return path.startswith(_NOTEBOOK_CELL) or not (path.startswith("<") or _GENERATED in path)
+    return is_notebook_cell(path) or not (path.startswith("<") or _GENERATED in path)
+
+
+def is_notebook_cell(path: str) -> bool:
+    return bool(_NOTEBOOK_CELL.search(path))
 
 
 def is_own_line(frame: Frame) -> bool:

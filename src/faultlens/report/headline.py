@@ -9,7 +9,15 @@ from pathlib import PurePosixPath
 from faultlens.diagnosis.evidence.children import has_survived, told_of
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.standing import AT_WORK, standing
-from faultlens.inspection.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
+from faultlens.inspection.frames import (
+    is_main,
+    is_nameless,
+    is_notebook_cell,
+    is_own,
+    short_function,
+    user_frame,
+    without_dying,
+)
 from faultlens.records.crash import Crash, Frame
 from faultlens.report.words import SENT
 from faultlens.text.quantities import duration, size
@@ -54,6 +62,8 @@ def line_of(frame: Frame, crash: Crash) -> str:
 
 
 def short_path(path: str, crash: Crash) -> str:
+    if is_notebook_cell(path):
+        return "notebook cell"
     directory = crash.program.directory
     if directory and PurePosixPath(path).is_relative_to(directory):
         path = str(PurePosixPath(path).relative_to(directory))
