@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import recorded
+from fake_memory import mapping
 from faultlens.diagnosis.evidence.folding import Fold, fold, fold_in_words, fold_recursion
-from faultlens.inspection.frames import is_own, package_of, short_function, user_frame, without_dying
+from faultlens.inspection.frames import is_own, is_own_line, package_of, short_function, user_frame, without_dying
+from faultlens.inspection.own_program import marked, own_program
 from faultlens.records.crash import Address, Frame, Thread
 from recorded import ended
 
@@ -44,6 +46,46 @@ def test_own(file: str) -> None:
 )  # fmt: skip
 def test_not_own(file: str) -> None:
     assert not is_own(python(file))
+
+
+def test_code_that_was_typed_in_is_own_where_the_stack_begins_with_it() -> None:
+    program = Thread(id=1, frames=(python("<string>"), python("/venv/lib/python3.11/site-packages/keras/x.py"),
+                                   python("<string>", "<module>")))  # fmt: skip
+    helper = Thread(id=2, frames=(python("<string>"), python("/usr/lib/python3.11/threading.py")))
+    frames = marked((*program.frames, *helper.frames), own_program([program, helper], None, ()))
+    assert [is_own(each) for each in frames] == [True, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (python("<string>", "__init__"), python("/home/ada/train.py", "<module>")),  # of a dataclass
+        (python("/usr/lib/python3.11/multiprocessing/spawn.py", "spawn_main"), python("<string>", "<module>")),
+    ],
+)
+def test_code_that_a_library_made_up_is_not(frames: tuple[Frame, ...]) -> None:
+    told = marked(frames, own_program([Thread(id=1, frames=frames)], None, ()))
+    assert not any(is_own(frame) for frame in told if frame.file == "<string>")
+
+
+def test_a_line_in_a_header_of_the_system_is_not_the_users() -> None:
+    header = Frame(kind="native", function="f", library="/home/ada/op.so", file="/usr/include/c++/12/vector", line=3)
+    assert is_own(header)
+    assert not is_own_line(header)
+    assert is_own_line(Frame(kind="native", function="f", library="/home/ada/op.so", file="/home/ada/op.cc", line=3))
+
+
+@pytest.mark.parametrize(
+    ("executable", "libraries", "own"),
+    [
+        ("/home/ada/simulate", ["/usr/lib/libc.so.6"], True), ("/usr/bin/sort", [], False),
+        ("/home/ada/embeds", ["/usr/lib/libpython3.11.so.1.0"], False), ("/home/ada/venv/bin/python3.11", [], False),
+    ],
+)  # fmt: skip
+def test_the_executable_of_a_program_without_python_is_own(executable: str, libraries: list[str], own: bool) -> None:
+    mappings = [mapping(0x1000 * at, 0x1000 * at + 1, "r-xp", path) for at, path in enumerate((executable, *libraries))]
+    (frame,) = marked([native("main", executable)], own_program([], executable, mappings))
+    assert is_own(frame) is own
 
 
 @pytest.mark.parametrize(
@@ -108,6 +150,7 @@ def test_package(frame: Frame, name: str) -> None:
         ("PyErr_Occurred", "PyErr_Occurred"),
         ("<lambda>", "<lambda>"),
         ("", ""),
+        ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda}::operator()"),
     ],
 )
 def test_short_function(name: str, short: str) -> None:

@@ -11,7 +11,8 @@ from types import CodeType
 
 import pytest
 
-from faultlens.inspection.innermost import MOST, innermost_lines, line_of_locations, line_of_pairs
+from faultlens.inspection.code_lines import location_in_entries, location_in_pairs
+from faultlens.inspection.innermost import MOST, innermost_lines
 from faultlens.system.isolated import run_isolated
 
 DEEP = """\
@@ -55,15 +56,23 @@ def test_without_python() -> None:
         process.kill()
 
 
-def test_lines_are_those_that_python_itself_tells() -> None:
-    line_of = line_of_locations if sys.version_info >= (3, 11) else line_of_pairs
+def test_lines_and_columns_are_those_that_python_itself_tells() -> None:
+    locate = location_in_entries if sys.version_info >= (3, 11) else location_in_pairs
     source = Path(argparse.__file__).read_text()
     seen = 0
     for code in _all_code(compile(source, argparse.__file__, "exec")):
         for start, end, line in code.co_lines():
             for offset in range(start, end, 2):
-                assert line_of(code.co_linetable, code.co_firstlineno, offset) == line
+                found = locate(code.co_linetable, code.co_firstlineno, offset)
+                assert (found.line if found else None) == line
                 seen += 1
+        for index, (line, end_line, column, end_column) in enumerate(
+            code.co_positions() if sys.version_info >= (3, 11) else ()
+        ):
+            found = locate(code.co_linetable, code.co_firstlineno, 2 * index)
+            if found and column is not None:
+                columns = (column, end_column) if line == end_line else (None, None)
+                assert (found.column, found.end_column) == columns
     assert seen > 1000
 
 

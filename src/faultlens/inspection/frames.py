@@ -12,13 +12,15 @@ _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)(?:lib(?:32|64)?/python\d+(?:\.\d+)?t?|python\d+\.zip)/")
 _SYSTEM_LIBRARY = re.compile(r"^(?:/usr(?:/local)?)?/lib(?:32|64|x32)?/|/libpython\d[\d.]*t?\.so")
 _GENERATED = "__autograph_generated_file"  # TensorFlow's rewritten copy of a function, gone by now
-TYPED_IN = ("<string>", "<stdin>")  # the program itself under `python -c`, but also code that libraries made up
 _CYTHON = (".pyx", ".pxi", ".pxd")  # compiled, and named relative to a source tree that is not here
-_NOTEBOOK_CELL = "<ipython-input"
+_NOTEBOOK_CELL = re.compile(r"^<ipython-input|/ipykernel_\d+/\d+\.py$")  # named after its text, in no file
 _LIBRARY_SUFFIX = re.compile(r"(?:\.cpython-[^.]*|\.abi3)?\.so(?:\.[\d.]+)?$")
 
 # Namespaces that say nothing to a reader.
 _INLINE_NAMESPACE = re.compile(r"\(anonymous namespace\)::|\b(?:lts_\d+|__cxx11|__\d+)::")
+
+_LAMBDA = re.compile(r"\{lambda\([^{}]*\)#\d+\}")
+_SYSTEM_HEADER = re.compile(r"^/usr/(?:local/)?(?:include|lib)/")
 
 # Kernels are what an expert looks for in a stack of TensorFlow.
 _KERNEL = re.compile(r"(?<!Device)::Compute(?:Async)?(?:\(|$)")
@@ -34,11 +36,14 @@ _LOGGING = re.compile(r"^(?:absl|tsl|tensorflow|google)::.*\bLogMessage")
 # What runs in the program beside its own code; the first two in reports of older releases.
 _FAULTLENS = re.compile(r"/faultlens/(?:inside|forecasting/measured|(?:\w+/)*guest)/")
 _NAMELESS = frozenset({"", "?", "??"})
+_GAP = re.compile(r"\(\d+ frames left out\)")
 _LIBC = re.compile(r"(?:^|/)(?:libc|libpthread|libc-[\d.]+)\.so")
 
 
 def is_own(frame: Frame) -> bool:
     """Whether the frame is in the user's own code: not an installed package, not Python's own."""
+    if frame.own:
+        return True
     path = frame.file if frame.kind == "python" else frame.library
     if not path or _INSTALLED.search(path) or _STANDARD_LIBRARY.search(path) or path.endswith(_CYTHON):
         return False
@@ -46,7 +51,16 @@ def is_own(frame: Frame) -> bool:
         return False
     if frame.kind == "native":
         return not _SYSTEM_LIBRARY.search(path) and bool(_LIBRARY_SUFFIX.search(path))
-    return path.startswith(_NOTEBOOK_CELL) or not (path.startswith("<") or _GENERATED in path)
+    return is_notebook_cell(path) or not (path.startswith("<") or _GENERATED in path)
+
+
+def is_notebook_cell(path: str) -> bool:
+    return bool(_NOTEBOOK_CELL.search(path))
+
+
+def is_own_line(frame: Frame) -> bool:
+    """Own code, at a line that is the user's: templates of the standard library are compiled into it."""
+    return is_own(frame) and bool(frame.file and frame.line) and not _SYSTEM_HEADER.search(frame.file or "")
 
 
 def user_frame(crash: Crash) -> Frame | None:
@@ -98,7 +112,7 @@ def short_function(name: str) -> str:
     """A C++ function without its parameters and template arguments; other names as they are."""
     kept: list[str] = []
     depth = 0
-    name = _INLINE_NAMESPACE.sub("", name).replace("operator()", "operator{}")
+    name = _LAMBDA.sub("{lambda}", _INLINE_NAMESPACE.sub("", name)).replace("operator()", "operator{}")
     for character in re.sub(r"operator([<>]{1,2}=?|->|<=>)", "operator", name):
         if character == "(" and depth == 0 and kept:
             break
@@ -119,6 +133,15 @@ def short_function(name: str) -> str:
 def _is_dying(frame: Frame) -> bool:
     name = short_function(frame.function)
     return frame.kind == "native" and (name in _DYING or bool(_LOGGING.match(name)))
+
+
+def gap(left_out: int) -> Frame:
+    """Stands for frames in the middle of a stack that are not kept."""
+    return Frame(kind="native", function=f"({left_out} frames left out)")
+
+
+def is_gap(frame: Frame) -> bool:
+    return frame.kind == "native" and bool(_GAP.fullmatch(frame.function))
 
 
 def is_nameless(frame: Frame) -> bool:

@@ -24,6 +24,7 @@ from faultlens.inspection.locks import with_locks
 from faultlens.inspection.maps import deleted_paths, file_states, libraries, parse_maps
 from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.numbering import thread_numbers
+from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
 from faultlens.inspection.subject import Subject
 from faultlens.inspection.symbols import demangle, native_frames
@@ -84,14 +85,17 @@ def _look(subject: Subject, freeze: Freeze) -> Crash:
     faults = _faults(death, memory, mappings)
     found = _stacks(death, freeze, mappings, gaps) if subject.with_stacks else []
     threads = _threads(death, freeze, memory, mappings, found)
-    exceptions = _exceptions(death, mappings)
+    program = process.program(pid, subject.redact)
+    is_own = own_program(threads, program.executable, mappings)
+    threads = tuple(replace(thread, frames=marked(thread.frames, is_own)) for thread in threads)
+    thrown = _exceptions(death, mappings)
+    exceptions = tuple(replace(each, frames=marked(each.frames, is_own)) for each in thrown)
     registers = freeze.registers | {raw.thread: raw.registers for raw in death.faults}
     fault = faults[0] if faults else None
     try:
         scan = kernels_or_gap(memory, mappings, threads, registers, fault, exceptions, subject.contents)
     except Exception as error:  # what it stumbled over must not cost all that is known already
         scan = Scan(gaps=(f"ops in flight: {type(error).__name__}: {error}",))
-    program = process.program(pid, subject.redact)
     python = python_of(memory, mappings, program, process.environment_prefix(pid))
     cgroup = cgroup_of(pid)
     return Crash(

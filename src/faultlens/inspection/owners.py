@@ -60,7 +60,9 @@ def is_custom(path: str) -> bool:
 
 
 def custom_libraries(crash: Crash) -> tuple[str, ...]:
-    return tuple(library.path for library in crash.libraries if is_custom(library.path))
+    """With the executable of a program without Python."""
+    own = {frame.library: None for each in crash.threads for frame in each.frames if frame.own and frame.library}
+    return (*(library.path for library in crash.libraries if is_custom(library.path)), *own)
 
 
 def first_owned(frames: Iterable[Frame], *owners: Owner) -> Frame | None:

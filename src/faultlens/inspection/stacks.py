@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,10 +15,12 @@ from pystack.types import NativeFrame, PyFrame, PyThread
 
 from faultlens.inspection import symbols, unwind
 from faultlens.inspection.corefile.copy import readable_copy
+from faultlens.inspection.frames import gap
 from faultlens.inspection.maps import locate
-from faultlens.inspection.memory import Memory
+from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.merging import PythonFrame, is_interpreter, merge
 from faultlens.inspection.numbering import thread_numbers
+from faultlens.inspection.python_threads import is_illegible, python_threads, with_legible_names
 from faultlens.inspection.stack_scan import caller_of_jump, scan_stack
 from faultlens.records import crash
 from faultlens.records.crash import Address, Frame, Thread
@@ -67,7 +70,8 @@ def threads_of_process(
     numbers = thread_numbers(pid)  # Python notes what its threads call themselves
 
     def read(mode: NativeReportingMode) -> list[PyThread]:
-        threads = list(get_process_threads(pid, stop_process=False, native_mode=mode))
+        with ProcessMemory(pid) as memory:
+            threads = _legible(partial(get_process_threads, pid, stop_process=False), mode, memory, mappings)
         for thread in threads:
             if thread.python_version is not None and thread.tid in numbers:
                 thread.tid, thread.name = numbers[thread.tid], None
@@ -83,16 +87,20 @@ def threads_of_process(
 
 
 def threads_of_core(
-    core: Path, executable: Path | None, mappings: Sequence[crash.Mapping], faults: Faults | None = None
+    core: Path,
+    executable: Path | None,
+    mappings: Sequence[crash.Mapping],
+    memory: Memory,
+    faults: Faults | None = None,
 ) -> list[Thread]:
     """Threads of a core; without the executable there are native frames only."""
     try:
-        found = _threads_of_core(core, executable, mappings, faults or {})
+        found = _threads_of_core(core, executable, mappings, memory, faults or {})
     except NoStacksError:
         with readable_copy(core, mappings) as copy:
             if copy is None:
                 raise
-            found = _threads_of_core(copy, executable, mappings, faults or {})
+            found = _threads_of_core(copy, executable, mappings, memory, faults or {})
     # pystack looks names up by the thread id in /proc, where by now another thread may have it.
     return [replace(thread, name=None) for thread in found]
 
@@ -156,14 +164,29 @@ def _waits_for_work(thread: Thread) -> bool:
 
 
 def _threads_of_core(
-    core: Path, executable: Path | None, mappings: Sequence[crash.Mapping], faults: Faults
+    core: Path, executable: Path | None, mappings: Sequence[crash.Mapping], memory: Memory, faults: Faults
 ) -> list[Thread]:
     def read(mode: NativeReportingMode) -> list[PyThread]:
         if executable is None:
             raise NoStacksError("the executable is not known")
-        return list(get_process_threads_for_core(core, executable, native_mode=mode))
+        return _legible(partial(get_process_threads_for_core, core, executable), mode, memory, mappings)
 
     return _threads(read, lambda: unwind.unwind_core(core, executable, mappings), mappings, True, faults)
+
+
+def _legible(
+    read: Callable[..., Iterable[PyThread]],
+    mode: NativeReportingMode,
+    memory: Memory,
+    mappings: Sequence[crash.Mapping],
+) -> list[PyThread]:
+    """What pystack reads, where it can read the names of the program, else what we do."""
+    try:
+        return with_legible_names(list(read(native_mode=mode)), memory, mappings)
+    except (PystackError, UnicodeError) as error:
+        if mode is NativeReportingMode.OFF and is_illegible(error):
+            return python_threads(memory, mappings)
+        raise NoStacksError(str(error)) from error
 
 
 def _threads(
@@ -248,8 +271,7 @@ def _bounded(frames: list[Frame]) -> list[Frame]:
     left_out = len(frames) - MAX_INNER_FRAMES - MAX_OUTER_FRAMES
     if left_out <= 0:
         return frames
-    gap = Frame(kind="native", function=f"({left_out} frames left out)")
-    return [*frames[:MAX_INNER_FRAMES], gap, *frames[-MAX_OUTER_FRAMES:]]
+    return [*frames[:MAX_INNER_FRAMES], gap(left_out), *frames[-MAX_OUTER_FRAMES:]]
 
 
 def _python_frame(frame: PyFrame) -> PythonFrame:

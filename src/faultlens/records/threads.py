@@ -21,6 +21,8 @@ class Frame(Record, frozen=True):
     offset: Address | None = None  # native: within the library file
     # The symbol is only the nearest exported one before the address and may be wrong.
     approximate: bool = False
+    # Of the program itself, which its file does not tell: `python -c`, standard input, a program without Python.
+    own: bool = False
 
 
 class Lock(Record, frozen=True):

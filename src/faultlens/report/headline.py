@@ -10,7 +10,15 @@ from faultlens.diagnosis.evidence.children import has_survived, told_of
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.limits import cpu_time_used_up, oom_kills
 from faultlens.diagnosis.evidence.standing import AT_WORK, standing
-from faultlens.inspection.frames import is_main, is_nameless, is_own, short_function, user_frame, without_dying
+from faultlens.inspection.frames import (
+    is_main,
+    is_nameless,
+    is_notebook_cell,
+    is_own,
+    short_function,
+    user_frame,
+    without_dying,
+)
 from faultlens.records.crash import Crash, Frame
 from faultlens.report.words import SENT
 from faultlens.text.quantities import count, duration
@@ -56,6 +64,8 @@ def line_of(frame: Frame, crash: Crash) -> str:
 
 
 def short_path(path: str, crash: Crash) -> str:
+    if is_notebook_cell(path):
+        return "notebook cell"
     directory = crash.program.directory
     if directory and PurePosixPath(path).is_relative_to(directory):
         path = str(PurePosixPath(path).relative_to(directory))

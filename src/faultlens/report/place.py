@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from faultlens.diagnosis.evidence.kernels import kernel_at_fault
-from faultlens.inspection.frames import is_own
+from faultlens.inspection.frames import is_own_line
 from faultlens.records.crash import Crash, Frame, Kernel
 from faultlens.records.report_file import Report
 from faultlens.report.headline import line_of, native_end
@@ -53,8 +53,7 @@ def in_brief(report: Report, width: int) -> Iterator[Section]:
 def _named(crash: Crash, frame: Frame | None) -> list[Text]:
     """The line where its source is not known, else the native code that died."""
     thread = crash.crashed_thread
-    compiled = (each for each in (thread.frames if thread else ()) if each.file and each.line and is_own(each))
-    if frame := frame or next(compiled, None):
+    if frame := frame or next(filter(is_own_line, thread.frames if thread else ()), None):
         return [_where(frame, crash)]
     native = native_end(crash)
     return [words(native)] if native else []

@@ -19,9 +19,9 @@ class SourceLine(NamedTuple):
 
 def excerpt(frame: Frame, crash: Crash, before: int = LINES_BEFORE) -> list[SourceLine]:
     """A few lines around the failing one, less their common indentation; none when they are not known."""
-    if frame.file is None or frame.line is None:
+    if frame.file not in crash.sources or frame.line is None:
         return []
-    lines = crash.sources.get(frame.file, "").split("\n")
+    lines = crash.sources[frame.file].split("\n")
     if not 0 < frame.line <= len(lines):
         return []
     numbers = range(max(1, frame.line - before), min(len(lines), frame.line + LINES_AFTER) + 1)

@@ -62,7 +62,7 @@ def own_sources(crash: Crash, folders: SourceFolders | None = None) -> dict[str,
 
     Modules of the user's own that these files import come along: what frees a buffer is often not on the stack."""
     folder = Path(crash.program.directory or ".")
-    on_stacks = [frame.file for frame in _frames(crash) if frame.file and is_own(frame)]
+    on_stacks = list(_named(crash))
     waiting = list(dict.fromkeys(on_stacks or _scripts(crash)))
     roots = {(folder / path).parent for path in waiting}
     found: dict[str, Source] = {}
@@ -100,7 +100,7 @@ def _not_read(crash: Crash, found: Iterable[str]) -> Iterator[str]:
     """Why a report of a core has no lines of the program."""
     if crash.method == "core" and not list(found):
         folder = Path(crash.program.directory or ".")
-        named = (folder / frame.file for frame in _frames(crash) if frame.file and is_own(frame))
+        named = (folder / file for file in _named(crash))
         if missing := next((path for path in named if os.path.isfile(path)), None):
             yield (
                 f"{missing} was not read: a core may name any file, so only those below the current folder are; "
@@ -122,6 +122,10 @@ def _imported(text: str, roots: Iterable[Path]) -> list[str]:
             names += [node.module or "", *(f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names)]
     places = [root / f"{name.replace('.', '/')}.py" for name in names if name for root in roots]
     return [str(place) for place in dict.fromkeys(places) if place.is_file()]
+
+
+def _named(crash: Crash) -> Iterator[str]:
+    return (frame.file for frame in _frames(crash) if frame.file and is_own(frame) and not frame.own)
 
 
 def _scripts(crash: Crash) -> Iterable[str]:

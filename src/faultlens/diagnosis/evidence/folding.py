@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from faultlens.inspection.frames import TYPED_IN, is_kernel, is_nameless, is_own, package_of
+from faultlens.inspection.frames import is_kernel, is_nameless, is_own, package_of
+from faultlens.inspection.own_program import TYPED_IN
 from faultlens.records.crash import Frame
 
 # Layers that pass a call on: what the user called lies further in.

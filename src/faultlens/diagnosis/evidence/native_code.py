@@ -55,7 +55,8 @@ def suspect_in(frames: Sequence[Frame]) -> Frame | None:
 def place(frame: Frame) -> str:
     """ "MyGatherOp::Compute of op.so (op.cc:8)"."""
     source = f" ({PurePosixPath(frame.file).name}:{frame.line})" if frame.file and frame.line else ""
-    return f"{short_function(frame.function)} of {library_of(frame)}{source}"
+    name = "code" if is_nameless(frame) else short_function(frame.function)
+    return f"{name} of {library_of(frame)}{source}"
 
 
 def library_of(frame: Frame) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from faultlens.inspection.frames import is_gap
 from faultlens.records.crash import Frame
 
 OFTEN = 10  # fewer repetitions are ordinary nesting
@@ -15,6 +16,11 @@ class Repetition(NamedTuple):
     function: str
     times: int
     python: bool
+    at_least: bool = False  # frames were left out, or the walk ended within the recursion
+
+    @property
+    def times_in_words(self) -> str:
+        return f"at least {self.times} times" if self.at_least else f"{self.times} times"
 
 
 def repeated(frames: Sequence[Frame]) -> Repetition | None:
@@ -23,5 +29,9 @@ def repeated(frames: Sequence[Frame]) -> Repetition | None:
         counts = Counter(frame.function for frame in frames if frame.kind == kind)
         for function, times in counts.most_common(1):
             if times >= OFTEN:
-                return Repetition(function, times, kind == "python")
+                return Repetition(function, times, kind == "python", _is_cut(frames, function))
     return None
+
+
+def _is_cut(frames: Sequence[Frame], function: str) -> bool:
+    return any(map(is_gap, frames)) or frames[-1].function == function

@@ -31,6 +31,7 @@ from faultlens.inspection.corefile.notes import (
 from faultlens.inspection.fault import build_fault
 from faultlens.inspection.maps import file_states, find, libraries
 from faultlens.inspection.memory import CoreMemory, Segment, read_file, read_text
+from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
 from faultlens.inspection.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
@@ -183,6 +184,8 @@ def _describe(
     threads = tuple(_bare_thread(thread) for thread in notes.threads)
     if with_stacks:
         threads = _threads(core, path, executable, fault, gaps)
+        is_own = own_program(threads, main_file, mappings)
+        threads = tuple(replace(thread, frames=marked(thread.frames, is_own)) for thread in threads)
     pid = notes.pid if notes.pid is not None else crashed.id
     threads = arrange(threads, crashed.id if fault else None, pid)
     scan = _kernels(core, threads, fault, contents)
@@ -270,7 +273,9 @@ def _threads(
     faults = {fault.thread: int(fault.registers["rip"])} if fault else {}
     budget = STACK_MEMORY + 2 * path.stat().st_size
     try:
-        found = run_isolated(STACK_SECONDS, budget, threads_of_core, path, executable, core.mappings, faults)
+        found = run_isolated(
+            STACK_SECONDS, budget, threads_of_core, path, executable, core.mappings, core.memory, faults
+        )
     except (IsolatedError, OSError) as error:
         gaps.append(f"the stacks could not be unwound: {error}")
         found = []

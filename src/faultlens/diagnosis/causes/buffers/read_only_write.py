@@ -49,8 +49,12 @@ class ReadOnlyWrite(BufferCause):
             f"something wrote to {what}, which is mapped for reading only",
             (f"{fault.address:#x} is mapped {mapping.permissions}: {mapping.path or 'anonymous'}", "memory map"),
             written(sources_of(case.crash).mapped_file, "maps a file"),
-            fixes=(
-                safe("copy the array before it is written to", "np.array(x)"),
-                consider('map it copy-on-write: mmap_mode="c"', 'or "r+", if the file shall change'),
-            ),
+            fixes=_OF_CONSTANTS if mapping.path == case.crash.program.executable else _OF_ARRAYS,
         )
+
+
+_OF_ARRAYS = (
+    safe("copy the array before it is written to", "np.array(x)"),
+    consider('map it copy-on-write: mmap_mode="c"', 'or "r+", if the file shall change'),
+)
+_OF_CONSTANTS = (safe("copy the constant before it is written to", 'char text[] = "…" instead of char *text = "…"'),)

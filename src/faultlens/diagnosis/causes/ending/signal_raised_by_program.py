@@ -61,8 +61,10 @@ def _recorded(case: Case) -> Finding:
     frames = thread.frames[:12] if thread else ()
     call = next((frame for frame in frames if short_function(frame.function) in SENDING), None)
     by_python = call is None and asked_by_python(case)
-    caller = next((frame for frame in frames if frame.kind == "python" and is_own(frame)), None)
-    who = f"{caller.function} at {caller.file}:{caller.line}" if caller else "native code"
+    python = [frame for frame in frames if frame.kind == "python"]
+    caller = next(filter(is_own, python), None)
+    nearest = caller or next(iter(python), None)
+    who = f"{nearest.function} at {nearest.file}:{nearest.line}" if nearest else "native code"
     return Finding(
         strength=PROVEN if call or by_python else STRONG,
         title=f"the program sent {fault.signal} to itself" + (f", in {caller.function}()" if caller else ""),

@@ -62,7 +62,7 @@ class StackOverflow(Cause):
                 if pointer is not None and case.hits_stack_end
                 else None,
                 (given_up, "stderr") if given_up else None,
-                (f"{name} stands on the stack {loop.times} times", "stack") if loop else None,
+                (f"{name} stands on the stack {loop.times_in_words}", "stack") if loop else None,
                 (f"the stack is {in_words(size)} large", "/proc/PID/maps") if size else None,
                 (f"the recursion limit was raised: {limit.text}", "source") if limit else None,
             ),

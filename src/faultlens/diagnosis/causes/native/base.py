@@ -35,7 +35,7 @@ class NativeCause(Cause):
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(frame)} {did}",
             evidence=join(case.fault_evidence[:1], _on_stack(frame), evidence(*facts)),
-            fixes=(fix, _rebuild(native_code.library_of(frame)) if not package else _report(frame)),
+            fixes=(fix, _report(frame) if package else _rebuild(native_code.library_of(frame), program=frame.own)),
             op=native_code.op_of(case),
         )
 
@@ -68,7 +68,7 @@ class NativeCause(Cause):
             strength=strength,
             title=f"{what}, most likely by {f'the op {op} of ' if op else ''}{names}",
             evidence=join(case.fault_evidence, evidence(loaded, *facts)),
-            fixes=(fix, _rebuild(names)),
+            fixes=(fix, _rebuild(names, program=not case.crash.program.python)),
             location=custom_call(case),
             op=op,
         )
@@ -98,11 +98,11 @@ def _whose(frame: Frame) -> str:
     return "neither TensorFlow's code nor an installed package's"
 
 
-def _rebuild(names: str) -> Fix:
-    return consider(
-        f"rebuild {names} with -g -O1 -fsanitize=address and run it again",
-        "LD_PRELOAD the matching libasan.so and libstdc++.so; it then stops at the wrong access with file and line.",
-    )
+def _rebuild(names: str, program: bool = False) -> Fix:
+    """A whole program brings the sanitizer along; a library needs it loaded first."""
+    first = "" if program else "LD_PRELOAD the matching libasan.so and libstdc++.so; "
+    stops = "it then stops at the wrong access with file and line."
+    return consider(f"rebuild {names} with -g -O1 -fsanitize=address and run it again", first + stops)
 
 
 def _report(frame: Frame) -> Fix:

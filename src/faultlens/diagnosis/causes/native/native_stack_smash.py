@@ -8,7 +8,6 @@ from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.inspection.owners import is_custom
 
 
 class NativeStackSmash(NativeCause):
@@ -46,8 +45,9 @@ class NativeStackSmash(NativeCause):
         if said and case.custom_libraries:
             fact = (f"the check said: {said}", "abort message")
             return self.blame_earlier(case, LIKELY, "an array on the stack was overrun", fact, fix=fix)
-        text = fault.instruction.text if fault.instruction else ""
-        if text.startswith("ret") and frame and is_custom(fault.instruction.library or "" if fault.instruction else ""):
+        instruction = fault.instruction
+        returns = instruction is not None and instruction.text.startswith("ret")
+        if returns and frame and instruction and instruction.library in case.custom_libraries:
             fact = ("it died at its return: the return address on the stack is not one", "instruction")
             return self.blame(case, frame, STRONG, "overwrote its own return address", fact, fix=fix)
         if fault.access == "execute" and fault.address and case.custom_libraries and _from_data(fault.registers):
