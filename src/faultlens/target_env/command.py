@@ -46,7 +46,6 @@ def _no_program(word: str) -> FaultlensError:
         return FaultlensError(f"Cannot run {word}: the file is no program.", advice)
     if path.suffix in SCRIPTS:
         return FaultlensError(f"Cannot run {word}: there is no such file.", "Check the spelling, or the folder.")
-    beside = Path(which_python(None, os.environ).executable).with_name(word)
-    if "/" not in word and beside.exists():
+    if "/" not in word and (beside := Path(which_python(None, os.environ).executable).with_name(word)).exists():
         return FaultlensError(f"Cannot run {word}: it is not on PATH.", f"Write {beside}, or -m {word}.")
     return FaultlensError(f"Cannot run {word}: no such program.", "Check the spelling, or give its full path.")
