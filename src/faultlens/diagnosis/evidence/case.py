@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.diagnosis.evidence import addresses, fenced, messages, ops
+from faultlens.diagnosis.evidence import accesses, addresses, fenced, messages, ops
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.messages import CheckFailure, Termination
@@ -68,7 +68,19 @@ class Case:
 
     @cached_property
     def is_null(self) -> bool:
+        """Null, or so near to it that nothing can be there."""
         return self.fault is not None and addresses.is_null(self.fault)
+
+    @cached_property
+    def small_number(self) -> int | None:
+        """What was used as a pointer, where it is near null and not null."""
+        return accesses.small_number(self.fault) if self.fault is not None and self.is_null else None
+
+    @property
+    def bad_pointer(self) -> str:
+        """What was followed, where `is_null` holds."""
+        number = self.small_number
+        return "a null pointer" if number is None else f"a small number ({number:#x}) that is no address"
 
     @cached_property
     def hits_stack_end(self) -> bool:

@@ -58,6 +58,7 @@ class Use(NamedTuple):
     result_used: bool = False
     null: bool = False  # one of the arguments is plainly a null pointer
     maybe_null: bool = False  # one of the arguments could be one
+    numbers: tuple[int, ...] = ()  # plain integers among the arguments
     arguments: int | None = None  # how many; None when that cannot be told (*rest)
     bare_argument: bool = False  # an argument is a variable or address, not wrapped in a C type
     receiver: str = ""  # "libc" in libc.free(p)
@@ -251,6 +252,7 @@ def _call(node: ast.Call, libraries: set[str], functions: dict[str, str]) -> Use
         arguments=None if any(isinstance(each, ast.Starred) for each in node.args) else len(node.args),
         null=any(_is_null(argument) for argument in node.args),
         maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
+        numbers=tuple(number for argument in node.args if (number := _number(argument)) is not None),
         bare_argument=any(_is_bare(argument) for argument in node.args),
         raw=name in _RAW,
         receiver=receiver,
@@ -340,6 +342,13 @@ def _is_null(node: ast.AST) -> bool:
         isinstance(node.func, ast.Call) and _last(node.func.func) == "POINTER"
     )
     return makes_pointer and all(_nothing(argument) for argument in node.args[:1])
+
+
+def _number(node: ast.AST) -> int | None:
+    """8, and c_void_p(8)."""
+    if isinstance(node, ast.Call) and _last(node.func) in _C_TYPES and node.args:
+        node = node.args[0]
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def _is_open(node: ast.AST) -> bool:

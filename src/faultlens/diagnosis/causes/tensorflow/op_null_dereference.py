@@ -39,7 +39,7 @@ class OpNullDereference(Cause):
         null = case.is_null
         if not null and not through_bad_object(case):
             return None
-        pointer = "a null pointer" if null else "a pointer to no object"
+        pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
         instruction = fault.instruction
         return Finding(
