@@ -75,7 +75,7 @@ class Hang(Cause):
         )
 
     def rule_out(self, case: Case) -> str | None:
-        if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data"):
+        if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data", "writing"):
             return "it went on until its time was up"
         return None
 
@@ -92,7 +92,7 @@ def _strength(found: Standing, crash: Crash) -> float | None:
         return PROVEN
     if found.state in ("advancing", "moving data"):
         return None
-    if found.state == "computing":
+    if found.state in ("computing", "writing"):
         return WEAK  # an endless loop?
     if found.state == "unclear":
         return POSSIBLE + 0.1
