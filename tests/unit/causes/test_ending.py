@@ -195,6 +195,20 @@ def test_sigkill_long_before_the_cpu_limit_came_from_outside() -> None:
     assert "cpu-time-limit" not in causes(crash)
 
 
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [("SIGTERM", True), ("SIGINT", True), ("SIGUSR1", True)]
+    + [(name, False) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")],
+)
+def test_a_handler_is_advised_only_where_python_can_serve_it(name: str, served: bool) -> None:
+    crash = load("outside_segv")
+    assert crash.fault is not None
+    sent = replace(crash, fault=replace(crash.fault, signal=name), outcome=Outcome(kind="signal", signal=name))
+    found = first(sent)
+    assert found.cause == "killed-from-outside"
+    assert any("signal.signal(" in fix.detail for fix in found.fixes) is served
+
+
 # ----------------------------------------------------------------------------------------------- hangs
 
 
