@@ -107,7 +107,7 @@ def _weighed(case: Case, ranked: Sequence[tuple[Cause, Finding]]) -> list[Diagno
     sure = min(sure, EVEN) if undecided else sure
     if rival is not None:
         best = _with_rival(cause, best, *rival, undecided)
-    left = EVEN if undecided else 1 - sure
+    left = min(EVEN if undecided else 1 - sure, sure)
     rest = [_diagnosis(case, other, found, min(_confidence(found), left)) for other, found in others]
     return [_diagnosis(case, cause, best, sure), *rest]
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
+from faultlens.diagnosis.rank import diagnose
 from faultlens.records.crash import Address, Crash, Hunt, Library, Output
 
 
@@ -194,7 +195,7 @@ def test_plain_heap_damage_is_called_so_and_hunted(words: str) -> None:
     if found.cause == "heap-corruption":
         assert "earlier" in found.title or "before" in found.title
         assert "memset_heap.py:9" in found.title
-        assert found.fixes[0].detail == "faultlens run --hunt …"
+        assert found.fixes[0].detail == "faultlens run --hunt=all -- /usr/bin/python3 memset_heap.py"
     assert not any("MALLOC_CHECK_" in fix.detail for fix in found.fixes)
 
 
@@ -216,11 +217,51 @@ def test_the_next_step_of_a_hunt_fences_more() -> None:
     def advice(hunt: Hunt, *more: Library) -> str:
         return first(damaged(words, hunt=hunt, libraries=(*libraries, *more))).fixes[0].detail
 
-    assert advice(Hunt()) == "faultlens run --hunt=all …"
-    assert advice(Hunt(), tensorflow) == "faultlens run --hunt=tensors …"
-    assert advice(Hunt(watched="tensors"), tensorflow) == "faultlens run --hunt=all …"
+    command = "-- /usr/bin/python3 memset_heap.py"
+    assert advice(Hunt()) == f"faultlens run --hunt=all {command}"
+    assert advice(Hunt(), tensorflow) == f"faultlens run --hunt=tensors {command}"
+    assert advice(Hunt(watched="tensors"), tensorflow) == f"faultlens run --hunt=all {command}"
     assert advice(Hunt(watched="all"), custom) == "faultlens op sanitize op.so -- python …"
     assert "another allocator" in advice(Hunt(problem="another allocator comes before it"))
+
+
+def test_the_first_hunt_fences_all_of_a_short_program() -> None:
+    words, tensorflow = "malloc(): invalid size (unsorted)", load("op_heap_overflow").libraries
+    crash = damaged(words)
+
+    def advice(**changed: object) -> str:
+        return first(replace(crash, **changed)).fixes[0].detail
+
+    assert advice(seconds=2.0).startswith("faultlens run --hunt=all -- ")
+    assert advice(seconds=900.0).startswith("faultlens run --hunt -- ")
+    assert advice(seconds=2.0, libraries=tensorflow).startswith("faultlens run --hunt -- ")
+    hidden = replace(crash.program, command=("python", "train.py", "--key", "<redacted>"))
+    assert advice(seconds=2.0, program=hidden) == "faultlens run --hunt=all …"
+
+
+def test_a_library_that_is_only_loaded_is_one_suspect_among_others() -> None:
+    """Where the program itself makes views of any shape, or uses what it has released."""
+    crash = replace(load("as_strided_damaged_heap"), libraries=load("op_heap_overflow").libraries)
+    found = diagnose(crash).diagnoses
+    assert found[0].cause == "view-out-of-bounds"
+    assert all(each.confidence <= 0.5 for each in found if each.cause.startswith("native-"))
+    native = next(each for each in found if each.cause == "native-heap-overflow")
+    assert "or by as_strided at view_write.py:" in native.title
+    released = {path: "".join(_RELEASED) for path in crash.sources}
+    found = diagnose(replace(crash, sources=released)).diagnoses
+    assert [each.cause for each in found[:2]] == ["dangling-buffer", "native-heap-overflow"]
+    assert all(each.confidence <= 0.5 for each in found)
+    assert found[0].fixes[0].detail.startswith("faultlens run --hunt")
+
+
+_RELEASED = (
+    "import ctypes, numpy as np\n",
+    "lib = ctypes.CDLL('libuser.so')\n",
+    "p = lib.mk(256)\n",
+    "a = np.ctypeslib.as_array(ctypes.cast(p, ctypes.POINTER(ctypes.c_double)), (32,))\n",
+    "lib.rel(p)\n",
+    "a[:] = 7\n",
+)
 
 
 def test_a_cause_that_says_who_did_it_says_more() -> None:

@@ -25,7 +25,7 @@ _C_WRITES = re.compile(r"^(?:memp?cpy|memmove|memset|st[rp]n?(?:cpy|cat)|v?sn?pr
 _RAW = _WRITES_RAW | {"string_at", "wstring_at"}
 _BORROWED = frozenset({"frombuffer", "from_dlpack", "from_buffer", "ndarray", "as_array", "from_address", "data_as"})
 _RELEASES = re.compile(
-    r"(?:^|_)(?:c?free|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
+    r"(?:^|_)(?:c?free|rel|unref|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
 )
 _MAPS_FILES = frozenset({"mmap", "memmap", "SharedMemory", "open_memmap"})
 _CALLBACKS = frozenset({"CFUNCTYPE", "PYFUNCTYPE", "WINFUNCTYPE"})
@@ -126,6 +126,13 @@ class Sources(NamedTuple):
         """The calls that write as many bytes as they are told, or as they are given."""
         by_ctypes = {use for use in self.calls if use.raw and use.name in _WRITES_RAW}
         return tuple(use for use in self.calls if use in by_ctypes or (use.foreign and _C_WRITES.match(use.name)))
+
+    @property
+    def unchecked(self) -> tuple[Use, ...]:
+        """The calls that reach memory with bounds that nobody checks: views of any shape, pointers, raw writes."""
+        casts = {use for use in self.calls if use.name == "cast" and use.receiver == "ctypes"}
+        views = {use for use in self.calls if use.name in _STRIDED | _ADDRESSED} | casts | set(self.raw_writes)
+        return tuple(use for use in self.calls if use in views)
 
     @property
     def borrowed_view(self) -> Use | None:

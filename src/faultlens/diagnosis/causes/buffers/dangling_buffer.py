@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carried_out, written
-from faultlens.diagnosis.evidence import accesses, fenced
+from faultlens.diagnosis.causes.next_hunt import hunt_further
+from faultlens.diagnosis.evidence import accesses, fenced, messages
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Sources, sources_of
+from faultlens.diagnosis.evidence.suspects import used_after_release
 from faultlens.records.crash import FencedBlock
 
 
@@ -39,6 +43,8 @@ class DanglingBuffer(BufferCause):
         fault = case.fault
         if case.block is not None:
             return self._by_fence(case, case.block)
+        if case.signal == "SIGABRT":
+            return self._damaged_heap(case)
         if fault is None or fault.code != "SEGV_MAPERR" or fault.address is None or fault.access == "execute":
             return None
         if (
@@ -69,6 +75,15 @@ class DanglingBuffer(BufferCause):
         if fenced.own_frame(block.freed) is not None and not by_python:
             return None  # native code freed it by itself
         return by_fence(self._outlived(case, PROVEN if by_python else STRONG), block)
+
+    def _damaged_heap(self, case: Case) -> Finding | None:
+        """Small blocks stay mapped: who writes to one that was freed damages the allocator's lists."""
+        said = case.said(messages.HEAP_OVERFLOW) or case.said(messages.DOUBLE_FREE)
+        if not said or used_after_release(case) is None:
+            return None
+        fact = (f"the allocator found its blocks damaged: {said}", "abort message")
+        found = self._outlived(case, POSSIBLE, fact)
+        return replace(found, fixes=(*hunt_further(case)[:1], *found.fixes))
 
     def _outlived(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
         sources = sources_of(case.crash)

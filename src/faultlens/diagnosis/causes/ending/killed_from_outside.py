@@ -19,7 +19,7 @@ _SENDERS = {
     "SIGUSR2": "a batch system that announces preemption or the end of the time",
     "SIGPIPE": "the kernel, because the reader of its output had gone",
 }
-# Those that a Python handler can serve. After a handler of SIGSEGV and its kind a real fault would happen again, for ever.
+# Those that a Python handler can serve. With one for SIGSEGV and its kind a real fault would never end.
 _SERVED = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
 
 

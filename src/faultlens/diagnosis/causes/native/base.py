@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from faultlens.diagnosis.causes.base import Cause, Finding, consider, evidence, join
@@ -9,6 +10,7 @@ from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import Suspect
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import FencedBlock, Frame
 from faultlens.records.diagnosis import Evidence, Fix, Location
@@ -17,6 +19,8 @@ from faultlens.records.diagnosis import Evidence, Fix, Location
 PACKAGE_DISCOUNT = 0.15
 # Threads that race end in all of these ways: with several in the same function none of them is certain.
 RACED = 0.65
+# The program itself handles memory in a way that explains the damage as well.
+ONE_OF_SEVERAL = 0.45
 
 
 class NativeCause(Cause):
@@ -58,16 +62,26 @@ class NativeCause(Cause):
         )
 
     def blame_earlier(
-        self, case: Case, strength: float, what: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+        self,
+        case: Case,
+        strength: float,
+        what: str,
+        *facts: tuple[str, str] | Evidence | None,
+        fix: Fix,
+        others: Sequence[Suspect] = (),
     ) -> Finding:
-        """Code that is gone from the stack: the damage was done before it was noticed."""
+        """Code that is gone from the stack: the damage was done before it was noticed.
+
+        `others`: places of the program that may have done it as well; that a library is loaded is then no proof."""
         names = native_code.named(case.custom_libraries) or "an extension"
         op = native_code.op_of(case)
         loaded = (f"{names} is loaded: neither TensorFlow's code nor an installed package's", "memory map")
+        rival = f" or by {others[0].use.name} at {others[0].use.place}" if others else ""
+        by = "by" if others else "most likely by"
         return Finding(
-            strength=strength,
-            title=f"{what}, most likely by {f'the op {op} of ' if op else ''}{names}",
-            evidence=join(case.fault_evidence, evidence(loaded, *facts)),
+            strength=min(strength, ONE_OF_SEVERAL) if others else strength,
+            title=f"{what}, {by} {f'the op {op} of ' if op else ''}{names}{rival}",
+            evidence=join(case.fault_evidence, evidence(loaded, *facts), (each.evidence for each in others)),
             fixes=(fix, _rebuild(names)),
             location=custom_call(case),
             op=op,

@@ -9,6 +9,7 @@ from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.records.crash import FencedBlock, Frame
 
 _OWNER = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
@@ -58,6 +59,7 @@ class NativeDoubleFree(NativeCause):
                 "a block of memory was freed twice or overwritten",
                 said,
                 fix=_OWNER,
+                others=suspects(case),
             )
         # Some of glibc's words are said of any damage; only these are said of nothing else.
         certain = twice is not None and _CERTAIN.search(twice)

@@ -11,6 +11,7 @@ from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messag
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.records.crash import FencedBlock
 
 _COMPARE = safe("compare the writes in the custom code with the sizes that were allocated")
@@ -58,6 +59,7 @@ class NativeHeapOverflow(NativeCause):
             (f"the allocator itself died, in {heap.function}", "native stack") if heap and not said else None,
             (f"it was noticed in {native_code.place(frame)}", "native stack") if frame else None,
             fix=_COMPARE,
+            others=suspects(case),
         )
         return replace(found, fixes=(*hunt_further(case), _COMPARE))
 
