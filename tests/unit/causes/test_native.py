@@ -264,6 +264,47 @@ _RELEASED = (
 )
 
 
+@pytest.mark.parametrize(
+    "name", ["op_int_div_zero", "exception_noexcept", "gil_released", "callback_null", "gil_cdll_api"]
+)
+def test_address_sanitizer_is_advised_for_memory_errors_only(name: str) -> None:
+    assert not any("sanitize" in fix.title for fix in first(load(name)).fixes)
+
+
+def test_address_sanitizer_is_not_advised_where_the_line_is_known() -> None:
+    crash = load("ctypes_past_the_end")
+    assert not any("sanitize" in fix.title for fix in first(crash).fixes)
+    bare = tuple(
+        replace(each, frames=tuple(replace(frame, file=None, line=None) for frame in each.frames))
+        for each in crash.threads
+    )
+    assert any("sanitize" in fix.title for fix in first(replace(crash, threads=bare)).fixes)
+    assert any("sanitize" in fix.title + fix.detail for fix in first(load("op_double_free")).fixes)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_op"),
+    [("op_null_deref", True), ("op_unchecked_index", True), ("op_exception_eager", True)]
+    + [(name, False) for name in ("ctypes_null_inside", "ctypes_past_the_end", "exception_noexcept")],
+)
+def test_only_ops_are_told_to_report_errors_as_ops_do(name: str, is_op: bool) -> None:
+    told = " ".join(f"{fix.title} {fix.detail}" for fix in first(load(name)).fixes)
+    assert ("OP_REQUIRES" in told or "ctx->SetStatus" in told) is is_op
+
+
+def test_without_an_extension_none_is_accused_of_a_spoiled_count() -> None:
+    crash = without_custom_libraries(load("ext_refcount"))
+    code = "import ctypes\n\n\ndef release(o):\n    ctypes.pythonapi.Py_DecRef(ctypes.py_object(o))\n"
+    found = first(replace(crash, sources={"/home/ada/project/main.py": code}))
+    assert found.cause == "native-refcount"
+    assert found.title.endswith("most likely by Py_DecRef at main.py:5")
+    assert found.location is not None and found.location.line == 5
+    said = first(without_custom_libraries(load("none_deallocated")))
+    for each in (found, said):
+        told = " ".join((each.title, *(fact.fact for fact in each.evidence), *(fix.title for fix in each.fixes)))
+        assert "an extension" not in told and "rebuild" not in told
+
+
 def test_a_cause_that_says_who_did_it_says_more() -> None:
     assert "heap-corruption" not in causes(load("op_heap_overflow"))
     assert first(load("op_heap_overflow")).fixes[0].detail.startswith("faultlens run --hunt")

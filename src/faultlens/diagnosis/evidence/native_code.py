@@ -77,6 +77,21 @@ def op_of(case: Case) -> str | None:
     return " or ".join(loaded_ops(case.crash)[:3]) or None
 
 
+def is_op(case: Case) -> bool:
+    """The custom code is an op: one of its kernels is on the stack, or the sources load it as one."""
+    custom = [frame for frame in case.native_stack if owner_of(frame) == "custom"]
+    return bool(loaded_ops(case.crash)) or kernel_op(custom) is not None
+
+
+def reports_errors(case: Case) -> str:
+    """How such code tells Python that something is wrong."""
+    if is_op(case):
+        return "OP_REQUIRES in the op"
+    if extensions(case):
+        return "a Python exception: PyErr_SetString, and return NULL"
+    return "a return value that Python checks"
+
+
 def extensions(case: Case) -> tuple[str, ...]:
     """Custom libraries that are Python modules: only these handle references and the GIL."""
     imported = {name.rpartition(".")[2] for name in sources_of(case.crash).imports}

@@ -9,6 +9,7 @@ from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carri
 from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.evidence import accesses, fenced, messages
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.sources import Sources, sources_of
 from faultlens.diagnosis.evidence.suspects import used_after_release
 from faultlens.records.crash import FencedBlock
@@ -89,6 +90,7 @@ class DanglingBuffer(BufferCause):
         sources = sources_of(case.crash)
         view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
         release = sources.release or next(iter(reversed(sources.deletions)), None)
+        copy = "np.array(view)" + (", or tf.constant(np.array(view))" if loads_tensorflow(case.crash) else "")
         return self.found(
             case,
             strength,
@@ -97,7 +99,7 @@ class DanglingBuffer(BufferCause):
             written(view, "gives access to memory without owning it"),
             written(release, "gives memory back") if release and view else None,
             fixes=(
-                safe("copy the data before its memory is released", "np.array(view), or tf.constant(np.array(view))"),
+                safe("copy the data before its memory is released", copy),
                 consider("keep the owner alive as long as the view", "release the memory after the last use"),
             ),
         )

@@ -113,7 +113,12 @@ def _damage(case: Case) -> str | None:
     """What glibc said, when it found a block overwritten."""
     if case.signal != "SIGABRT":
         return None
-    return case.said(messages.HEAP_OVERFLOW) or case.said(messages.INVALID_FREE)
+    twice = case.said(messages.DOUBLE_FREE)
+    return (
+        case.said(messages.HEAP_OVERFLOW)
+        or case.said(messages.INVALID_FREE)
+        or (twice if twice and not messages.SURELY_TWICE.search(twice) else None)
+    )
 
 
 def _prove(case: Case) -> tuple[Fix, ...]:

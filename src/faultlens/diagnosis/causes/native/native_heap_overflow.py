@@ -39,6 +39,7 @@ class NativeHeapOverflow(NativeCause):
     slug = "native-heap-overflow"
     code = "FL603"
     headline = "custom native code damaged the heap"
+    of_memory = done_before = True
 
     def examine(self, case: Case) -> Finding | None:
         if case.block is not None:

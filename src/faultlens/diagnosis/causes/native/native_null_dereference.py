@@ -55,7 +55,7 @@ class NativeNullDereference(NativeCause):
             (f"address {fault.address:#x} is null plus the offset of a field", "siginfo") if number is None else None,
             (f"{number:#x} was taken for an address", "registers") if number is not None else None,
             (f"at {fault.instruction.text}", "instruction") if fault.instruction and fault.instruction.text else None,
-            fix=safe("check the pointer before use and return an error", "OP_REQUIRES in an op"),
+            fix=safe("check the pointer before use and return an error", native_code.reports_errors(case)),
         )
 
     def _null_object(self, case: Case) -> Finding | None:
