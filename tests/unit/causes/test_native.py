@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, Crash, Hunt, Library, Output
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import Address, Crash, Frame, Hunt, Library, Output
 
 
 def without_custom_libraries(crash: Crash) -> Crash:
@@ -303,6 +304,22 @@ def test_without_an_extension_none_is_accused_of_a_spoiled_count() -> None:
     for each in (found, said):
         told = " ".join((each.title, *(fact.fact for fact in each.evidence), *(fix.title for fix in each.fixes)))
         assert "an extension" not in told and "rebuild" not in told
+
+
+def test_a_thread_that_nobody_joined_is_told_without_a_shutdown() -> None:
+    crash = load("exit_thread_terminate")
+    library = "/home/ada/project/lib.so"
+    names = ("std::__terminate()", "std::thread::~thread()", "prefetch")
+    frames = tuple(Frame(kind="native", function=name, library=library, file="lib.cc", line=3) for name in names)
+    dying = next(each for each in crash.threads if each.crashed)
+    aborting = tuple(frame for frame in dying.frames[:6] if owner_of(frame) == "system")
+    threads = (replace(dying, frames=(*aborting, *frames)),)
+    found = first(replace(crash, threads=threads, exiting=False))
+    assert found.cause == "native-thread-at-exit"
+    assert found.title.startswith("prefetch of lib.so (lib.cc:3) destroyed a std::thread")
+    told = " ".join((found.title, *(fact.fact for fact in found.evidence), *(fix.title for fix in found.fixes)))
+    assert "shut down" not in told and "exits" not in told and "__terminate" not in told
+    assert "shut down" in first(crash).title
 
 
 def test_a_cause_that_says_who_did_it_says_more() -> None:

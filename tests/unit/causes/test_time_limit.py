@@ -267,6 +267,28 @@ def test_absurd_numbers_of_a_damaged_report_do_no_harm(number: float) -> None:
     assert causes(replace(crash, activity=replace(crash.activity, steps=None)))
 
 
+def test_an_event_loop_with_nothing_to_do() -> None:
+    native = ["epoll_wait", "select_epoll_poll_impl"]
+    inside = (
+        ("select", 468, "/usr/lib/python3.11/selectors.py"),
+        ("_run_once", 1884, "/usr/lib/python3.11/asyncio/base_events.py"),
+        ("run_until_complete", 653, "/usr/lib/python3.11/asyncio/base_events.py"),
+        ("run", 190, "/usr/lib/python3.11/asyncio/runners.py"),
+        ("<module>", 6, FILE),
+    )
+    waiting = thread(1, native)
+    frames = tuple(Frame(kind="python", function=name, line=line, file=file) for name, line, file in inside)
+    found = first(ended(replace(waiting, frames=(*waiting.frames, *frames))))
+    assert (found.cause, found.confidence) == ("hang", 0.75)
+    assert found.title == "no progress: the event loop of asyncio has nothing to do"
+    assert "wait, for each other or for something outside" in said(found)
+    assert "input" not in said(found)
+    assert not any("join()" in fix.detail for fix in found.fixes)
+    own = (Frame(kind="python", function="poll", line=3, file=FILE), *frames)  # a task that blocks the loop
+    blocking = first(ended(replace(waiting, frames=(*waiting.frames, *own))))
+    assert "input from a pipe, socket or file" in blocking.title
+
+
 def test_what_the_other_threads_of_the_program_wait_for_is_told() -> None:
     waiting = thread(2, ["clock_nanosleep"], ("load", 30))
     diagnosis = first(ended(thread(1, ["futex_wait", "BlockingCounter::Wait"], ("train", 3)), waiting))

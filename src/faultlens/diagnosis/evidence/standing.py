@@ -17,6 +17,7 @@ BUSY = 0.05  # of one CPU; timers and pools that look for work take less
 MOVES = 4096  # bytes a second; who only says that he still waits writes less
 RESTING = 0.35  # of the time between the looks
 SAME = 3  # lines of output; who writes the same again only says that he still waits
+_LOOP = 3  # frames of Python between the wait and the event loop
 _INNERMOST = 15  # what stands between a wait and the call of the standard library
 
 # "unclear": somebody works, but whether the program waits for that is not known. "unknown": it was looked at only once.
@@ -68,6 +69,14 @@ def thread_to_blame(crash: Crash) -> Thread | None:
     if not others:  # what feeds a queue has no line of the user's
         others = [other for other in crash.threads if (wait := wait_of(other)) and wait.kind == "output"]
     return next((other for other in others if other not in _busy(crash)), next(iter(others), thread))
+
+
+def in_idle_event_loop(thread: Thread | None) -> bool:
+    """It stands in asyncio's event loop, which looks for something to do: none of its tasks can go on."""
+    python = [frame for frame in (thread.frames if thread else ()) if frame.kind == "python"][:_LOOP]
+    files = [frame.file or "" for frame in python]
+    loops = [at for at, file in enumerate(files) if file.endswith("/asyncio/base_events.py")]
+    return bool(loops) and all(file.endswith("/selectors.py") for file in files[: loops[0]])
 
 
 def own_line(thread: Thread) -> Frame | None:
@@ -163,7 +172,8 @@ def _moves(crash: Crash) -> bool:
 
 def _writes_between_sleeps(crash: Crash, found: Standing) -> bool:
     thread, written = found.thread, crash.activity.written if crash.activity else None
-    if found.wait is None or found.wait.kind != "time" or thread is None or not written or thread.moved == 0:
+    sleeps = found.wait is not None and found.wait.kind == "time"
+    if not (sleeps or in_idle_event_loop(thread)) or thread is None or not written or thread.moved == 0:
         return False  # one that wrote is another thread, if its own number is known
     told = (crash.output.stdout or "").splitlines()[-SAME:], (crash.output.stderr or "").splitlines()[-SAME:]
     return not any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
