@@ -209,6 +209,31 @@ def test_a_handler_is_advised_only_where_python_can_serve_it(name: str, served: 
     assert any("signal.signal(" in fix.detail for fix in found.fixes) is served
 
 
+OLD_LOG = """\
+last night's job log:
+F0000 00:00:17 1 tensor.cc:1120] Check failed: limit <= dim0_size (2 vs. 1)
+free(): invalid pointer
+terminate called after throwing an instance of 'std::bad_alloc'
+  what():  std::bad_alloc
+"""
+
+
+def test_what_is_on_the_stack_beats_words_that_were_printed() -> None:
+    crash = load("self_abort")
+    plain, told = first(crash), first(replace(crash, output=Output(stderr=OLD_LOG)))
+    assert told.cause == plain.cause == "signal-raised-by-program"
+    assert told.confidence == plain.confidence
+    assert not any(fact.source == "rival" for fact in told.evidence)
+
+
+@pytest.mark.parametrize("name", ["strlen_null", "ctypes_past_the_end", "op_int_div_zero"])
+def test_a_terminate_that_was_printed_explains_no_fault(name: str) -> None:
+    crash = load(name)
+    printed = replace(crash, output=Output(stderr=OLD_LOG))
+    assert first(printed).confidence == first(crash).confidence
+    assert not {"oversized-allocation", "op-uncaught-exception"} & set(causes(printed))
+
+
 # ----------------------------------------------------------------------------------------------- hangs
 
 

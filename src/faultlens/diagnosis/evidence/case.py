@@ -19,6 +19,8 @@ from faultlens.records.diagnosis import Evidence, Location
 
 # An exception that was thrown longer ago than this was caught, and has nothing to do with the end.
 RECENT_THROW_S = 3.0
+_DYING = 12  # frames that carry out an abort, at most
+_CPP_RUNTIME = re.compile(r"/lib(?:std)?c\+\+")
 
 
 class Mention(NamedTuple):
@@ -140,6 +142,11 @@ class Case:
 
     @cached_property
     def termination(self) -> Termination | None:
+        """What the C++ runtime said before it aborted; of a stack without it, such words are somebody else's."""
+        thread = self.crash.crashed_thread
+        frames = thread.frames[:_DYING] if thread else ()
+        if self.signal not in (None, "SIGABRT") or (frames and not any(map(_is_cpp_runtime, frames))):
+            return None
         return messages.termination(self.crash)
 
     @cached_property
@@ -219,6 +226,10 @@ class Case:
         if self.kernel:
             facts.append(Evidence(fact=in_words(self.kernel), source="kernels in flight"))
         return tuple(facts)
+
+
+def _is_cpp_runtime(frame: Frame) -> bool:
+    return bool(_CPP_RUNTIME.search(frame.library or "") or "terminate" in frame.function)
 
 
 def location_of(frame: Frame | None) -> Location | None:

@@ -53,7 +53,8 @@ def author(case: Case, frame: Frame) -> Frame:
     """The code that a person wrote: what headers of the C++ library compile into a library is its caller's doing."""
     at = case.native_stack.index(frame) if frame in case.native_stack else 0
     below = (each for each in case.native_stack[at:] if each.library == frame.library)
-    found = next((each for each in below if not _HEADERS.search(each.function)), frame)
+    written = (each for each in below if not _HEADERS.search(each.function) and "/include/" not in (each.file or ""))
+    found = next(written, frame)
     call = foreign_calls.call_in_sources(case) if found is foreign_calls.called(case) else None
     # A call that does not return may be the last instruction: what is returned to is then the next function.
     return replace(found, function=call.name) if call and call.foreign else found
