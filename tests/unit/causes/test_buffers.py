@@ -8,7 +8,7 @@ from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.causes import find
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, Crash, Mapping
+from faultlens.records.crash import Address, Crash, Frame, Mapping, Thread
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,38 @@ def test_ctypes_own_functions_have_their_types_declared() -> None:
     found = first(load("stripped_string_at_null"))
     assert found.cause == "null-pointer-passed"
     assert [fix.title for fix in found.fixes] == ["check the pointer before the call"]
+
+
+# --------------------------------------------------------------------------------- threads of a library's own
+
+
+def test_memory_that_a_library_s_thread_still_uses_is_told_at_its_release() -> None:
+    crash = _on_thread_of_library(load("freed_unmapped"))
+    found = first(crash)
+    assert found.cause == "dangling-buffer" and found.confidence <= 0.75
+    assert found.title == "memory was given back while a thread of libkit.so still used it"
+    assert found.location is not None and found.location.line == 4
+    assert "out of bounds" not in found.title
+    kept = {path: text.replace("lib.munmap(p, 4096)", "") for path, text in crash.sources.items()}
+    alone = first(replace(crash, sources=kept))
+    assert alone.cause != "dangling-buffer"
+    assert alone.location is None  # the main thread's line has nothing to do with it
+
+
+def _on_thread_of_library(crash: Crash) -> Crash:
+    """The same access, on a thread that the library started for itself; Python sleeps meanwhile."""
+    assert crash.fault is not None and crash.pid is not None
+    dying = next(thread for thread in crash.threads if thread.crashed)
+    inside = next(frame for frame in dying.frames if frame.library and frame.library.endswith("libkit.so"))
+    start = Frame(kind="native", function="start_thread", library="/usr/lib/x86_64-linux-gnu/libc.so.6")
+    number = crash.pid + 1
+    sleeping = Frame(kind="python", function="train", file="/home/ada/project/main.py", line=9)
+    main = Thread(id=crash.pid, frames=(sleeping,), launched=True)
+    own = Thread(id=number, frames=(inside, start), crashed=True)
+    code = "import ctypes\nlib = ctypes.CDLL('./libkit.so')\nlib.begin(p)\nlib.munmap(p, 4096)\n"
+    return replace(
+        crash,
+        threads=(own, main),
+        fault=replace(crash.fault, thread=number),
+        sources={"/home/ada/project/main.py": code},
+    )

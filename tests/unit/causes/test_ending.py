@@ -254,6 +254,21 @@ def test_stuck_child_is_shown_at_its_own_line() -> None:
     assert location.function == "work"
 
 
+def test_the_way_out_of_a_fork_names_what_the_program_used() -> None:
+    crash = load("fork_matmul")
+    (child,) = crash.children
+    bare = replace(crash, sources={"/home/ada/project/f.py": "import os\n\npid = os.fork()\n"})
+    assert first(bare).fixes[0].title == "start a fresh process in place of fork() at f.py:3"
+    bootstrap = Frame(
+        kind="python", function="_bootstrap", file="/usr/lib/python3.11/multiprocessing/process.py", line=9
+    )
+    worker = Frame(kind="python", function="_process_worker", file="/usr/lib/python3.11/concurrent/futures/process.py")
+    for frames, told in (((bootstrap,), "set_start_method"), ((worker, bootstrap), "ProcessPoolExecutor(mp_context=")):
+        threads = tuple(replace(thread, frames=(*thread.frames, *frames)) for thread in child.threads)
+        fix = first(replace(bare, children=(replace(child, threads=threads),))).fixes[0]
+        assert told in fix.title + fix.detail
+
+
 def test_a_child_that_was_started_anew_is_no_forked_copy() -> None:
     crash = load("fork_matmul")
     child = crash.children[0]

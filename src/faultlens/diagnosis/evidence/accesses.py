@@ -45,7 +45,7 @@ def small_number(fault: Fault) -> int | None:
     With a zero beside it, which of the two was the pointer is not known."""
     found, address = operand(fault), target(fault)
     values = list(found.registers.values()) if found else []
-    if address is None or address >= NULL_PAGE or not values or not 0 < values[0] < NULL_PAGE:
+    if found is None or address is None or address >= NULL_PAGE or not values or not 0 < values[0] < NULL_PAGE:
         return None
     return int(values[0]) if 0 not in values or "*" in found.expression else None
 

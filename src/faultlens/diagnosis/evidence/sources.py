@@ -42,7 +42,7 @@ _C_TYPES = (
 
 _TELLING = (
     _OPENS_LIBRARY | _STARTS_THREADS | _HANDS_TO_THREADS | _STRIDED | _ADDRESSED | _RAW | _BORROWED | _MAPS_FILES
-    | _CALLBACKS | _NARROW | {"Py_DecRef", "Py_IncRef", "_Py_Dealloc"}
+    | _CALLBACKS | _NARROW | {"Py_DecRef", "Py_IncRef", "_Py_Dealloc", "fork", "forkpty"}
 )  # fmt: skip
 
 

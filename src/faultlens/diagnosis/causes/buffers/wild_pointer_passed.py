@@ -7,7 +7,7 @@ from faultlens.diagnosis.causes.buffers.base import BufferCause, carried_out, wr
 from faultlens.diagnosis.evidence import accesses, foreign_calls
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import Fault
 from faultlens.records.diagnosis import Fix
@@ -72,20 +72,19 @@ class WildPointerPassed(BufferCause):
             return self._no_address(case, STRONG, what, number, how)
         entry, view = foreign_calls.called(case), sources_of(case.crash).addressed_view
         if entry is None:
-            numpy = any(owner_of(frame) == "numpy" for frame in case.native_stack[:2])
-            how = written(view, "reaches memory by its bare address")
-            return (
-                self._no_address(case, LIKELY, f"{view.name} was given {used}", number, how) if view and numpy else None
-            )
+            if view is None or not any(owner_of(frame) == "numpy" for frame in case.native_stack[:2]):
+                return None
+            bare = written(view, "reaches memory by its bare address")
+            return self._no_address(case, LIKELY, f"{view.name} was given {used}", number, bare)
         argument, call = _argument(case, fault, number), foreign_calls.call_in_sources(case)
         if not foreign_calls.died_in_it(case):
             return None
-        if foreign_calls.does_as_told(entry) or (call is not None and number in call.numbers):
+        if foreign_calls.does_as_told(entry):
             strength = STRONG
-        elif argument is None or (call is not None and not call.maybe_null):
+        elif argument is None or _beside_null(case, fault, call):
             return None
-        else:
-            strength = LIKELY - 0.05  # the function may have computed it
+        else:  # the function may have computed it
+            strength = STRONG if call is not None and number in call.numbers else LIKELY - 0.05
         name = foreign_calls.name_of(case)
         called = f"{name} was called directly by ctypes"
         how = (f"{called}, and its {argument} argument is that number", "registers") if argument else (called, "stack")
@@ -184,6 +183,15 @@ def _argument(case: Case, fault: Fault, pointer: int) -> str | None:
     if held is None and fault.access == "write" and fault.registers.get(_RESULT) == pointer:
         held = accesses.ARGUMENT_REGISTERS[0]
     return _ORDINALS[held] if held else None
+
+
+def _beside_null(case: Case, fault: Fault, call: Use | None) -> bool:
+    """A null pointer was handed in as well: the number may be an offset from it, and the argument just a count."""
+    if foreign_calls.handed_in(case) is not None:
+        return False  # the very register was used
+    if call is None or call.arguments is None:
+        return True
+    return call.null or any(fault.registers.get(name) == 0 for name in accesses.ARGUMENT_REGISTERS[: call.arguments])
 
 
 def _fixes(case: Case) -> tuple[Fix, ...]:

@@ -12,6 +12,7 @@ from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import suspects
+from faultlens.diagnosis.evidence.wild import through_bad_object
 from faultlens.records.crash import FencedBlock
 
 _COMPARE = safe("compare the writes in the custom code with the sizes that were allocated")
@@ -106,4 +107,6 @@ class NativeHeapOverflow(NativeCause):
         if accesses.is_wild(fault):  # somebody's pointer was overwritten
             at_work = case.op is not None and case.op in loaded_ops(case.crash)
             return LIKELY + (0.1 if at_work else 0) - (0 if accesses.holds_data(fault) else 0.15)
+        if case.owner == "tensorflow" and sources_of(case.crash).foreign and through_bad_object(case):
+            return POSSIBLE  # TensorFlow's objects lie on the same heap as what Python hands to the library
         return None

@@ -10,6 +10,7 @@ from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, native_code
 from faultlens.diagnosis.evidence.addresses import mapping_at
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.records.crash import FencedBlock, Frame
 from faultlens.records.diagnosis import Fix
 
@@ -64,6 +65,8 @@ class NativeOutOfBounds(NativeCause):
         far = accesses.is_hole(case.crash, address) and not accesses.is_near(case.crash, address)
         ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
+        if native_code.on_own_thread(case) and sources_of(case.crash).release:
+            strength = min(strength, POSSIBLE - 0.05)  # Python may have given back what the thread was still using
         registers = accesses.operand(fault)
         return self.blame(
             case,
