@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from faultlens.diagnosis.causes.base import Cause, Finding, consider, evidence, join
+from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, evidence, join
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loaded_ops, loads_tensorflow
@@ -79,7 +79,7 @@ class NativeCause(Cause):
         op = native_code.op_of(case)
         loaded = (f"{names} is loaded: {_own_code(case)}", "memory map")
         rival = f" or by {others[0].use.name} at {others[0].use.place}" if others else ""
-        by = "by" if others else "most likely by"
+        by = "by" if others else "perhaps by" if strength <= POSSIBLE else "most likely by"
         return Finding(
             strength=min(strength, ONE_OF_SEVERAL) if others else strength,
             title=f"{what}, {by} {f'the op {op} of ' if op else ''}{names}{rival}",

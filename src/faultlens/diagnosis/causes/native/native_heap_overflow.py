@@ -106,6 +106,8 @@ class NativeHeapOverflow(NativeCause):
             return LIKELY if accesses.holds_data(fault) or not native_code.extensions(case) else POSSIBLE - 0.1
         if accesses.is_wild(fault):  # somebody's pointer was overwritten
             at_work = case.op is not None and case.op in loaded_ops(case.crash)
+            if case.owner == "tensorflow" and not at_work:
+                return POSSIBLE  # it may have spoiled the pointer by itself
             return LIKELY + (0.1 if at_work else 0) - (0 if accesses.holds_data(fault) else 0.15)
         if case.owner == "tensorflow" and sources_of(case.crash).foreign and through_bad_object(case):
             return POSSIBLE  # TensorFlow's objects lie on the same heap as what Python hands to the library
