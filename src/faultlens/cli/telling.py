@@ -65,12 +65,15 @@ def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> 
 
 def examined(crash: Crash) -> Report:
     """The doctor is asked only where there is something to tell."""
-    from faultlens.doctor.aftermath import with_findings
     from faultlens.report.make import make_report
     from faultlens.supervise.dotenv import secrets_beside
 
     report = make_report(crash, secrets=secrets_beside(crash.program.directory))
-    return with_findings(report) if worth_telling(report) else report
+    if not worth_telling(report):
+        return report
+    from faultlens.doctor.aftermath import with_findings
+
+    return with_findings(report)
 
 
 def _tell(report: Report, arguments: argparse.Namespace, deaths: Deaths) -> None:

@@ -37,7 +37,7 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
 
     `foreseen` is what the doctor found in the environment of the program."""
     case = Case(subject_of(crash))
-    findings = _behind_fence([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
+    findings = _behind_proof([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
     supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
     ranked = _without_general(sorted(supported, key=_rank))
     diagnoses = _weighed(case, ranked[:MAX_DIAGNOSES])
@@ -52,12 +52,12 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
     return Verdict(tuple(diagnoses), tuple(ruled_out) if diagnoses else ())
 
 
-def _behind_fence(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
-    """Where the fence caught somebody, what explains the death otherwise is a guess."""
-    if not any(found.by_fence for _, found in findings):
+def _behind_proof(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
+    """Where the fence caught somebody, or the stack shows who ended it, any other explanation is a guess."""
+    if not any(found.by_fence or found.by_stack for _, found in findings):
         return findings
     return [
-        (cause, found if found.by_fence else replace(found, strength=min(found.strength, GUESS)))
+        (cause, found if found.by_fence or found.by_stack else replace(found, strength=min(found.strength, GUESS)))
         for cause, found in findings
     ]
 
@@ -107,7 +107,7 @@ def _weighed(case: Case, ranked: Sequence[tuple[Cause, Finding]]) -> list[Diagno
     sure = min(sure, EVEN) if undecided else sure
     if rival is not None:
         best = _with_rival(cause, best, *rival, undecided)
-    left = EVEN if undecided else 1 - sure
+    left = min(EVEN if undecided else 1 - sure, sure)
     rest = [_diagnosis(case, other, found, min(_confidence(found), left)) for other, found in others]
     return [_diagnosis(case, cause, best, sure), *rest]
 

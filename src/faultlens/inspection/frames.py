@@ -65,11 +65,26 @@ def is_own_line(frame: Frame) -> bool:
 
 def user_frame(crash: Crash) -> Frame | None:
     """The innermost line of the user's own Python code on the stack that led to the end."""
-    for thread in (crash.launching_thread, crash.crashed_thread, main_thread(crash)):
-        for frame in thread.frames if thread else ():
+    threads = (crash.launching_thread, crash.crashed_thread, main_thread(crash))
+    alone = library_thread(crash)
+    for thread in threads:
+        if thread is None or (alone and not any(frame.library == alone for frame in thread.frames)):
+            continue
+        for frame in thread.frames:
             if frame.kind == "python" and is_own(frame):
                 return frame
     return None
+
+
+def library_thread(crash: Crash) -> str | None:
+    """The library of the user's own that started the crashed thread for itself: what Python does meanwhile, outside of
+    that library, has nothing to do with it."""
+    thread = crash.crashed_thread
+    if thread is None or is_main(thread, crash) or any(frame.kind == "python" for frame in thread.frames):
+        return None
+    known = (frame for frame in reversed(thread.frames) if frame.library and not _SYSTEM_LIBRARY.search(frame.library))
+    outermost = next(known, None)
+    return outermost.library if outermost is not None and is_own(outermost) else None
 
 
 def main_thread(crash: Crash) -> Thread | None:

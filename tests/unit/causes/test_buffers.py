@@ -8,7 +8,7 @@ from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.causes import find
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, Mapping
+from faultlens.records.crash import Address, Crash, Frame, Mapping, Thread
 
 
 @pytest.mark.parametrize(
@@ -200,3 +200,78 @@ def test_an_interpreter_that_says_why_it_gives_up_was_not_asked_to() -> None:
     assert "signal-raised-by-program" not in causes(said)
     own_handler = replace(crash, output=replace(crash.output, stderr="Fatal Python error: Aborted\n"))
     assert first(own_handler).cause == "signal-raised-by-program"
+
+
+# ----------------------------------------------------------------------------- a small number is no null pointer
+
+
+def _with_pointer(crash: Crash, number: int) -> Crash:
+    """The same death, with another number in the register that was followed."""
+    fault = crash.fault
+    assert fault is not None and fault.instruction is not None
+    (used,) = fault.instruction.operands
+    (name,) = used.registers
+    offset = (fault.address or 0) - used.registers[name]
+    used = replace(used, registers={name: Address(number)}, address=Address(number + offset))
+    return replace(
+        crash,
+        fault=replace(
+            fault,
+            address=used.address,
+            registers={**fault.registers, name: Address(number)},
+            instruction=replace(fault.instruction, operands=(used,)),
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", ["strlen_null", "stripped_string_at_null", "ctypes_value_at_null"])
+@pytest.mark.parametrize("number", [1, 8, 0x40])
+def test_a_small_number_is_told_as_such(name: str, number: int) -> None:
+    found = first(_with_pointer(load(name), number))
+    assert found.cause == "wild-pointer-passed" and found.confidence == 0.9
+    assert f"{number:#x}" in found.title
+    told = " ".join((found.title, *(fact.fact for fact in found.evidence)))
+    assert "null pointer" not in told
+    assert "a handle or an enum" in found.fixes[0].detail
+    assert not any("argtypes" in fix.title for fix in found.fixes)
+
+
+def test_ctypes_own_functions_have_their_types_declared() -> None:
+    found = first(load("stripped_string_at_null"))
+    assert found.cause == "null-pointer-passed"
+    assert [fix.title for fix in found.fixes] == ["check the pointer before the call"]
+
+
+# --------------------------------------------------------------------------------- threads of a library's own
+
+
+def test_memory_that_a_library_s_thread_still_uses_is_told_at_its_release() -> None:
+    crash = _on_thread_of_library(load("freed_unmapped"))
+    found = first(crash)
+    assert found.cause == "dangling-buffer" and found.confidence <= 0.75
+    assert found.title == "memory was given back while a thread of libkit.so still used it"
+    assert found.location is not None and found.location.line == 4
+    assert "out of bounds" not in found.title
+    kept = {path: text.replace("lib.munmap(p, 4096)", "") for path, text in crash.sources.items()}
+    alone = first(replace(crash, sources=kept))
+    assert alone.cause != "dangling-buffer"
+    assert alone.location is None  # the main thread's line has nothing to do with it
+
+
+def _on_thread_of_library(crash: Crash) -> Crash:
+    """The same access, on a thread that the library started for itself; Python sleeps meanwhile."""
+    assert crash.fault is not None and crash.pid is not None
+    dying = next(thread for thread in crash.threads if thread.crashed)
+    inside = next(frame for frame in dying.frames if frame.library and frame.library.endswith("libkit.so"))
+    start = Frame(kind="native", function="start_thread", library="/usr/lib/x86_64-linux-gnu/libc.so.6")
+    number = crash.pid + 1
+    sleeping = Frame(kind="python", function="train", file="/home/ada/project/main.py", line=9)
+    main = Thread(id=crash.pid, frames=(sleeping,), launched=True)
+    own = Thread(id=number, frames=(inside, start), crashed=True)
+    code = "import ctypes\nlib = ctypes.CDLL('./libkit.so')\nlib.begin(p)\nlib.munmap(p, 4096)\n"
+    return replace(
+        crash,
+        threads=(own, main),
+        fault=replace(crash.fault, thread=number),
+        sources={"/home/ada/project/main.py": code},
+    )

@@ -195,6 +195,45 @@ def test_sigkill_long_before_the_cpu_limit_came_from_outside() -> None:
     assert "cpu-time-limit" not in causes(crash)
 
 
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [("SIGTERM", True), ("SIGINT", True), ("SIGUSR1", True)]
+    + [(name, False) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")],
+)
+def test_a_handler_is_advised_only_where_python_can_serve_it(name: str, served: bool) -> None:
+    crash = load("outside_segv")
+    assert crash.fault is not None
+    sent = replace(crash, fault=replace(crash.fault, signal=name), outcome=Outcome(kind="signal", signal=name))
+    found = first(sent)
+    assert found.cause == "killed-from-outside"
+    assert any("signal.signal(" in fix.detail for fix in found.fixes) is served
+
+
+OLD_LOG = """\
+last night's job log:
+F0000 00:00:17 1 tensor.cc:1120] Check failed: limit <= dim0_size (2 vs. 1)
+free(): invalid pointer
+terminate called after throwing an instance of 'std::bad_alloc'
+  what():  std::bad_alloc
+"""
+
+
+def test_what_is_on_the_stack_beats_words_that_were_printed() -> None:
+    crash = load("self_abort")
+    plain, told = first(crash), first(replace(crash, output=Output(stderr=OLD_LOG)))
+    assert told.cause == plain.cause == "signal-raised-by-program"
+    assert told.confidence == plain.confidence
+    assert not any(fact.source == "rival" for fact in told.evidence)
+
+
+@pytest.mark.parametrize("name", ["strlen_null", "ctypes_past_the_end", "op_int_div_zero"])
+def test_a_terminate_that_was_printed_explains_no_fault(name: str) -> None:
+    crash = load(name)
+    printed = replace(crash, output=Output(stderr=OLD_LOG))
+    assert first(printed).confidence == first(crash).confidence
+    assert not {"oversized-allocation", "op-uncaught-exception"} & set(causes(printed))
+
+
 # ----------------------------------------------------------------------------------------------- hangs
 
 
@@ -213,6 +252,21 @@ def test_stuck_child_is_shown_at_its_own_line() -> None:
     location = first(crash).location
     assert location is not None
     assert location.function == "work"
+
+
+def test_the_way_out_of_a_fork_names_what_the_program_used() -> None:
+    crash = load("fork_matmul")
+    (child,) = crash.children
+    bare = replace(crash, sources={"/home/ada/project/f.py": "import os\n\npid = os.fork()\n"})
+    assert first(bare).fixes[0].title == "start a fresh process in place of fork() at f.py:3"
+    bootstrap = Frame(
+        kind="python", function="_bootstrap", file="/usr/lib/python3.11/multiprocessing/process.py", line=9
+    )
+    worker = Frame(kind="python", function="_process_worker", file="/usr/lib/python3.11/concurrent/futures/process.py")
+    for frames, told in (((bootstrap,), "set_start_method"), ((worker, bootstrap), "ProcessPoolExecutor(mp_context=")):
+        threads = tuple(replace(thread, frames=(*thread.frames, *frames)) for thread in child.threads)
+        fix = first(replace(bare, children=(replace(child, threads=threads),))).fixes[0]
+        assert told in fix.title + fix.detail
 
 
 def test_a_child_that_was_started_anew_is_no_forked_copy() -> None:

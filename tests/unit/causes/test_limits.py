@@ -184,3 +184,9 @@ def test_a_file_system_with_room_is_not_full() -> None:
 def test_a_caught_error_in_a_program_that_exits_by_itself_is_a_clean_exit() -> None:
     crash = replace(load("disk_exc"), outcome=Outcome(kind="exit", exit_code=3))
     assert first(crash).cause == "clean-exit"
+
+
+def test_tensorflow_s_ways_out_of_a_recursion_are_told_where_it_is_loaded() -> None:
+    crash = load("op_stack_overflow")
+    assert any("tf.while_loop" in fix.detail for fix in first(crash).fixes)
+    assert not any("tf." in fix.detail for fix in first(replace(crash, libraries=())).fixes)

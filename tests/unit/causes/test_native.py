@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
-from faultlens.records.crash import Address, Crash, Hunt, Library, Output
+from faultlens.diagnosis.rank import diagnose
+from faultlens.inspection.owners import owner_of
+from faultlens.records.crash import Address, Crash, Frame, Hunt, Library, Output
 
 
 def without_custom_libraries(crash: Crash) -> Crash:
@@ -194,7 +196,7 @@ def test_plain_heap_damage_is_called_so_and_hunted(words: str) -> None:
     if found.cause == "heap-corruption":
         assert "earlier" in found.title or "before" in found.title
         assert "memset_heap.py:9" in found.title
-        assert found.fixes[0].detail == "faultlens run --hunt …"
+        assert found.fixes[0].detail == "faultlens run --hunt=all -- /usr/bin/python3 memset_heap.py"
     assert not any("MALLOC_CHECK_" in fix.detail for fix in found.fixes)
 
 
@@ -216,11 +218,108 @@ def test_the_next_step_of_a_hunt_fences_more() -> None:
     def advice(hunt: Hunt, *more: Library) -> str:
         return first(damaged(words, hunt=hunt, libraries=(*libraries, *more))).fixes[0].detail
 
-    assert advice(Hunt()) == "faultlens run --hunt=all …"
-    assert advice(Hunt(), tensorflow) == "faultlens run --hunt=tensors …"
-    assert advice(Hunt(watched="tensors"), tensorflow) == "faultlens run --hunt=all …"
+    command = "-- /usr/bin/python3 memset_heap.py"
+    assert advice(Hunt()) == f"faultlens run --hunt=all {command}"
+    assert advice(Hunt(), tensorflow) == f"faultlens run --hunt=tensors {command}"
+    assert advice(Hunt(watched="tensors"), tensorflow) == f"faultlens run --hunt=all {command}"
     assert advice(Hunt(watched="all"), custom) == "faultlens op sanitize op.so -- python …"
     assert "another allocator" in advice(Hunt(problem="another allocator comes before it"))
+
+
+def test_the_first_hunt_fences_all_of_a_short_program() -> None:
+    words, tensorflow = "malloc(): invalid size (unsorted)", load("op_heap_overflow").libraries
+    crash = damaged(words)
+
+    def advice(**changed: object) -> str:
+        return first(replace(crash, **changed)).fixes[0].detail
+
+    assert advice(seconds=2.0).startswith("faultlens run --hunt=all -- ")
+    assert advice(seconds=900.0).startswith("faultlens run --hunt -- ")
+    assert advice(seconds=2.0, libraries=tensorflow).startswith("faultlens run --hunt -- ")
+    hidden = replace(crash.program, command=("python", "train.py", "--key", "<redacted>"))
+    assert advice(seconds=2.0, program=hidden) == "faultlens run --hunt=all …"
+
+
+def test_a_library_that_is_only_loaded_is_one_suspect_among_others() -> None:
+    """Where the program itself makes views of any shape, or uses what it has released."""
+    crash = replace(load("as_strided_damaged_heap"), libraries=load("op_heap_overflow").libraries)
+    found = diagnose(crash).diagnoses
+    assert found[0].cause == "view-out-of-bounds"
+    assert all(each.confidence <= 0.5 for each in found if each.cause.startswith("native-"))
+    native = next(each for each in found if each.cause == "native-heap-overflow")
+    assert "or by as_strided at view_write.py:" in native.title
+    released = {path: "".join(_RELEASED) for path in crash.sources}
+    found = diagnose(replace(crash, sources=released)).diagnoses
+    assert [each.cause for each in found[:2]] == ["dangling-buffer", "native-heap-overflow"]
+    assert all(each.confidence <= 0.5 for each in found)
+    assert found[0].fixes[0].detail.startswith("faultlens run --hunt")
+
+
+_RELEASED = (
+    "import ctypes, numpy as np\n",
+    "lib = ctypes.CDLL('libuser.so')\n",
+    "p = lib.mk(256)\n",
+    "a = np.ctypeslib.as_array(ctypes.cast(p, ctypes.POINTER(ctypes.c_double)), (32,))\n",
+    "lib.rel(p)\n",
+    "a[:] = 7\n",
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["op_int_div_zero", "exception_noexcept", "gil_released", "callback_null", "gil_cdll_api"]
+)
+def test_address_sanitizer_is_advised_for_memory_errors_only(name: str) -> None:
+    assert not any("sanitize" in fix.title for fix in first(load(name)).fixes)
+
+
+def test_address_sanitizer_is_not_advised_where_the_line_is_known() -> None:
+    crash = load("ctypes_past_the_end")
+    assert not any("sanitize" in fix.title for fix in first(crash).fixes)
+    bare = tuple(
+        replace(each, frames=tuple(replace(frame, file=None, line=None) for frame in each.frames))
+        for each in crash.threads
+    )
+    assert any("sanitize" in fix.title for fix in first(replace(crash, threads=bare)).fixes)
+    assert any("sanitize" in fix.title + fix.detail for fix in first(load("op_double_free")).fixes)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_op"),
+    [("op_null_deref", True), ("op_unchecked_index", True), ("op_exception_eager", True)]
+    + [(name, False) for name in ("ctypes_null_inside", "ctypes_past_the_end", "exception_noexcept")],
+)
+def test_only_ops_are_told_to_report_errors_as_ops_do(name: str, is_op: bool) -> None:
+    told = " ".join(f"{fix.title} {fix.detail}" for fix in first(load(name)).fixes)
+    assert ("OP_REQUIRES" in told or "ctx->SetStatus" in told) is is_op
+
+
+def test_without_an_extension_none_is_accused_of_a_spoiled_count() -> None:
+    crash = without_custom_libraries(load("ext_refcount"))
+    code = "import ctypes\n\n\ndef release(o):\n    ctypes.pythonapi.Py_DecRef(ctypes.py_object(o))\n"
+    found = first(replace(crash, sources={"/home/ada/project/main.py": code}))
+    assert found.cause == "native-refcount"
+    assert found.title.endswith("most likely by Py_DecRef at main.py:5")
+    assert found.location is not None and found.location.line == 5
+    said = first(without_custom_libraries(load("none_deallocated")))
+    for each in (found, said):
+        told = " ".join((each.title, *(fact.fact for fact in each.evidence), *(fix.title for fix in each.fixes)))
+        assert "an extension" not in told and "rebuild" not in told
+
+
+def test_a_thread_that_nobody_joined_is_told_without_a_shutdown() -> None:
+    crash = load("exit_thread_terminate")
+    library = "/home/ada/project/lib.so"
+    names = ("std::__terminate()", "std::thread::~thread()", "prefetch")
+    frames = tuple(Frame(kind="native", function=name, library=library, file="lib.cc", line=3) for name in names)
+    dying = next(each for each in crash.threads if each.crashed)
+    aborting = tuple(frame for frame in dying.frames[:6] if owner_of(frame) == "system")
+    threads = (replace(dying, frames=(*aborting, *frames)),)
+    found = first(replace(crash, threads=threads, exiting=False))
+    assert found.cause == "native-thread-at-exit"
+    assert found.title.startswith("prefetch of lib.so (lib.cc:3) destroyed a std::thread")
+    told = " ".join((found.title, *(fact.fact for fact in found.evidence), *(fix.title for fix in found.fixes)))
+    assert "shut down" not in told and "exits" not in told and "__terminate" not in told
+    assert "shut down" in first(crash).title
 
 
 def test_a_cause_that_says_who_did_it_says_more() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, CppException, Crash, Fault, Outcome, Package, Thread
+from faultlens.records.crash import Address, CppException, Crash, Fault, Library, Outcome, Package, Thread
 
 
 def fault_of(crash: Crash) -> Fault:
@@ -159,3 +159,14 @@ def test_a_release_with_the_fix_is_not_accused() -> None:
     diagnosis = first(with_tensorflow(load("upper_bound_rank_mismatch"), "2.18.0"))
     assert not any("known to crash" in item.fact for item in diagnosis.evidence)
     assert not any("upgrade" in fix.title for fix in diagnosis.fixes)
+
+
+def test_tensorflow_is_not_blamed_for_an_object_that_a_library_may_have_overwritten() -> None:
+    crash = load("dataservice_dispatcher_nostart")
+    own = Library(path="/home/ada/project/lib2.so", start=Address(1 << 40))
+    code = "import ctypes\nlib = ctypes.CDLL('./lib2.so')\nbuf = (ctypes.c_int * 1000)()\nlib.start_async(buf)\n"
+    shared = replace(crash, libraries=(*crash.libraries, own), sources={"/home/ada/project/main.py": code})
+    assert first(crash).cause == "op-null-dereference"
+    found = first(shared)
+    assert found.cause == "native-heap-overflow" and found.confidence <= 0.5
+    assert "lib2.so" in found.title

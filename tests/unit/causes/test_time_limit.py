@@ -10,7 +10,7 @@ from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.evidence.pace import pace
 from faultlens.diagnosis.evidence.standing import standing
-from faultlens.records.crash import Activity, Address, Crash, Frame, Lock, Outcome, Progress, Sample, Thread
+from faultlens.records.crash import Activity, Address, Crash, Frame, Lock, Outcome, Output, Progress, Sample, Thread
 from faultlens.records.diagnosis import Diagnosis
 from faultlens.report.headline import kind_of_end
 from faultlens.report.make import make_report
@@ -105,6 +105,16 @@ def test_cpu_time_and_io_are_work(crash: Crash, words: str) -> None:
     assert kind_of_end(crash) == "timeout"
 
 
+def test_who_sleeps_and_writes_in_between_is_at_work() -> None:
+    sleeping = thread(1, ["clock_nanosleep", "time_sleep"], ("next_batch", 4), moved=157)
+    crash = replace(ended(sleeping, written=157), output=Output(stdout="batch 1 of 9\nbatch 2 of 9\nbatch 3 of 9\n"))
+    for each in (crash, replace(crash, output=Output())):
+        assert first(each).cause == "time-limit"
+        assert first(each).title == "still working at the time limit of 60 s: it slept, and wrote in between"
+        assert "wrote 157 bytes" in said(first(each))
+        assert kind_of_end(each) == "timeout"
+
+
 def test_a_program_that_waits_for_a_busy_child_works() -> None:
     child = ended(thread(7, ["dgemm"], ("work", 3), cpu=9.0), cpu=9.0)
     parent = replace(ended(thread(1, ["wait4"], ("main", 3))), children=(child,))
@@ -136,7 +146,16 @@ def test_the_time_that_is_needed_counts_what_is_done_between_epochs() -> None:
     "crash",
     [
         ended(thread(1, LOCK, ("one", 4))),
-        ended(thread(1, ["clock_nanosleep", "time_sleep"], ("poll", 3)), written=120),  # "still waiting" now and then
+        replace(
+            ended(thread(1, ["clock_nanosleep", "time_sleep"], ("poll", 3)), written=120),
+            output=Output(stdout="still waiting\n" * 10, stderr="begins\n"),
+        ),
+        ended(
+            thread(1, ["clock_nanosleep", "time_sleep"], ("poll", 3), moved=0),
+            thread(2, LOCK, ("beat", 9), moved=120),  # another thread wrote
+            written=120,
+        ),
+        ended(thread(1, ["clock_nanosleep", "time_sleep"], ("poll", 3), moved=300), read=300),
         ended(thread(1, ["wait4"], ("main", 3))),
     ],
 )
@@ -246,6 +265,28 @@ def test_absurd_numbers_of_a_damaged_report_do_no_harm(number: float) -> None:
     progress = Progress(phase="train", step=1, steps=10**12, epoch=1, epochs=10**9, seconds_before=number)
     assert causes(replace(crash, progress=progress))
     assert causes(replace(crash, activity=replace(crash.activity, steps=None)))
+
+
+def test_an_event_loop_with_nothing_to_do() -> None:
+    native = ["epoll_wait", "select_epoll_poll_impl"]
+    inside = (
+        ("select", 468, "/usr/lib/python3.11/selectors.py"),
+        ("_run_once", 1884, "/usr/lib/python3.11/asyncio/base_events.py"),
+        ("run_until_complete", 653, "/usr/lib/python3.11/asyncio/base_events.py"),
+        ("run", 190, "/usr/lib/python3.11/asyncio/runners.py"),
+        ("<module>", 6, FILE),
+    )
+    waiting = thread(1, native)
+    frames = tuple(Frame(kind="python", function=name, line=line, file=file) for name, line, file in inside)
+    found = first(ended(replace(waiting, frames=(*waiting.frames, *frames))))
+    assert (found.cause, found.confidence) == ("hang", 0.75)
+    assert found.title == "no progress: the event loop of asyncio has nothing to do"
+    assert "wait, for each other or for something outside" in said(found)
+    assert "input" not in said(found)
+    assert not any("join()" in fix.detail for fix in found.fixes)
+    own = (Frame(kind="python", function="poll", line=3, file=FILE), *frames)  # a task that blocks the loop
+    blocking = first(ended(replace(waiting, frames=(*waiting.frames, *own))))
+    assert "input from a pipe, socket or file" in blocking.title
 
 
 def test_what_the_other_threads_of_the_program_wait_for_is_told() -> None:

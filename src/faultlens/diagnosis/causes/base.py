@@ -30,6 +30,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     op: str | None = None
     against: tuple[str, ...] = ()  # facts that do not fit; each one lowers the confidence
     by_fence: bool = False  # it rests on the block that the fence caught: others can only guess
+    by_stack: bool = False  # the call that ended the program is on the stack: words that were printed prove nothing
     general: bool = False  # it says what happened, not why: any cause that the facts support says more
 
 

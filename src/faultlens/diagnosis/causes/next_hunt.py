@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 from faultlens.diagnosis.causes.base import consider, safe
 from faultlens.diagnosis.evidence import fenced
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.records.diagnosis import Fix
+from faultlens.text.secrets import HIDDEN
 
 
 def hunt_further(case: Case) -> tuple[Fix, ...]:
@@ -19,7 +22,16 @@ def hunt_further(case: Case) -> tuple[Fix, ...]:
         return (safe("run it again under --hunt=all", why), *checked)
     if option is None:
         return (*checked, consider("run less of the program under --hunt=all", "blocks are fenced while there is room"))
-    return (safe(f"catch the damage when it is done: run it under {option}", f"faultlens run {option} …"), *checked)
+    return (safe(f"catch the damage when it is done: run it under {option}", _run(case, option)), *checked)
+
+
+def _run(case: Case, option: str) -> str:
+    """What to type, where the program's command is known and all of it can be told."""
+    command = case.crash.program.command
+    told = command and not any(
+        word == "-c" or word.startswith("--multiprocessing") or HIDDEN in word for word in command
+    )
+    return f"faultlens run {option} -- {shlex.join(command)}" if told else f"faultlens run {option} …"
 
 
 def _checked(case: Case) -> tuple[Fix, ...]:

@@ -39,6 +39,17 @@ def pointer(fault: Fault) -> int | None:
     return next((value for value in values if value >= NULL_PAGE), address)
 
 
+def small_number(fault: Fault) -> int | None:
+    """What was used as a pointer, where it is a number too small for an address, and not zero.
+
+    With a zero beside it, which of the two was the pointer is not known."""
+    found, address = operand(fault), target(fault)
+    values = list(found.registers.values()) if found else []
+    if found is None or address is None or address >= NULL_PAGE or not values or not 0 < values[0] < NULL_PAGE:
+        return None
+    return int(values[0]) if 0 not in values or "*" in found.expression else None
+
+
 def target(fault: Fault) -> int | None:
     """The address the access went to; the kernel tells none for a protection fault, the instruction does."""
     if fault.address is not None and fault.code != "SI_KERNEL":

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.diagnosis.evidence import addresses, fenced, messages, ops
+from faultlens.diagnosis.evidence import accesses, addresses, fenced, messages, ops
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.messages import CheckFailure, Termination
@@ -19,6 +19,8 @@ from faultlens.records.diagnosis import Evidence, Location
 
 # An exception that was thrown longer ago than this was caught, and has nothing to do with the end.
 RECENT_THROW_S = 3.0
+_DYING = 12  # frames that carry out an abort, at most
+_CPP_RUNTIME = re.compile(r"/lib(?:std)?c\+\+")
 
 
 class Mention(NamedTuple):
@@ -68,7 +70,19 @@ class Case:
 
     @cached_property
     def is_null(self) -> bool:
+        """Null, or so near to it that nothing can be there."""
         return self.fault is not None and addresses.is_null(self.fault)
+
+    @cached_property
+    def small_number(self) -> int | None:
+        """What was used as a pointer, where it is near null and not null."""
+        return accesses.small_number(self.fault) if self.fault is not None and self.is_null else None
+
+    @property
+    def bad_pointer(self) -> str:
+        """What was followed, where `is_null` holds."""
+        number = self.small_number
+        return "a null pointer" if number is None else f"a small number ({number:#x}) that is no address"
 
     @cached_property
     def hits_stack_end(self) -> bool:
@@ -128,6 +142,11 @@ class Case:
 
     @cached_property
     def termination(self) -> Termination | None:
+        """What the C++ runtime said before it aborted; of a stack without it, such words are somebody else's."""
+        thread = self.crash.crashed_thread
+        frames = thread.frames[:_DYING] if thread else ()
+        if self.signal not in (None, "SIGABRT") or (frames and not any(map(_is_cpp_runtime, frames))):
+            return None
         return messages.termination(self.crash)
 
     @cached_property
@@ -207,6 +226,10 @@ class Case:
         if self.kernel:
             facts.append(Evidence(fact=in_words(self.kernel), source="kernels in flight"))
         return tuple(facts)
+
+
+def _is_cpp_runtime(frame: Frame) -> bool:
+    return bool(_CPP_RUNTIME.search(frame.library or "") or "terminate" in frame.function)
 
 
 def location_of(frame: Frame | None) -> Location | None:

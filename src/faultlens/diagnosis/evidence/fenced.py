@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.inspection.frames import is_kernel, short_function
 from faultlens.inspection.owners import Owner, first_owned, is_ctypes, is_ffi, owner_of
 from faultlens.records.crash import Crash, FencedBlock, Frame
 
 FENCE = "fence"  # the source of evidence
 _CHAIN = 3
+_SHORT_S = 30.0
 _NEAREST = 3  # frames, beyond which it was somebody else who asked
 _NAMES: dict[Owner, str] = {"numpy": "NumPy", "tensorflow": "TensorFlow", "python": "Python"}
 _SEEN = {
@@ -84,10 +86,9 @@ def without_hit(crash: Crash) -> str | None:
 
 def next_hunt(crash: Crash) -> str | None:
     """The option that would fence more than this run did; None where all was to be fenced."""
-    hunt = crash.hunt
-    if hunt is None:
-        return "--hunt"
-    tensors = any("libtensorflow" in library.path for library in crash.libraries)
+    hunt, tensors = crash.hunt, loads_tensorflow(crash)
+    if hunt is None:  # of a short run one of many allocations is too few, and all of them are no burden
+        return "--hunt=all" if not tensors and crash.seconds is not None and crash.seconds < _SHORT_S else "--hunt"
     if hunt.watched == "some" and tensors:
         return "--hunt=tensors"
     return "--hunt=all" if hunt.watched != "all" else None

@@ -84,9 +84,12 @@ def handed_in(case: Case) -> str | None:
 
 
 def null_from_python(case: Case) -> bool:
-    """The null pointer was an argument, by its register or plainly in the sources."""
-    call = call_in_sources(case) if died_in_it(case) else None
-    return handed_in(case) is not None or bool(call and call.null)
+    """The null pointer, or the number in its place, was an argument: by its register or plainly in the sources."""
+    if case.fault is None or not died_in_it(case):
+        return False
+    call, number = call_in_sources(case), case.small_number
+    held = {case.fault.registers.get(name) for name in accesses.ARGUMENT_REGISTERS}
+    return handed_in(case) is not None or bool(call and call.null) or (number is not None and number in held)
 
 
 def by_ctypes_itself(case: Case) -> Frame | None:

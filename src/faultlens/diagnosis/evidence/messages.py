@@ -34,6 +34,7 @@ DOUBLE_FREE = re.compile(
     r"(?:free\(\): )?double free[^\n]*|free\(\): double free detected[^\n]*|block freed twice[^\n]*"
     r"|memory was freed twice[^\n]*|Possible double free[^\n]*"
 )
+SURELY_TWICE = re.compile(r"double free detected|fasttop")  # the other words are said of any damage
 INVALID_FREE = re.compile(
     r"free\(\): invalid (?:pointer|size)[^\n]*|munmap_chunk\(\): invalid pointer[^\n]*"
     r"|realloc\(\): invalid (?:pointer|old size)[^\n]*|[Aa]ttempt to free invalid pointer[^\n]*"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis.evidence import foreign_calls
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops
@@ -23,6 +25,7 @@ _OBJECT_CODE = re.compile(
     r"dealloc|DECREF|decref|_traverse|visit_|gc_|_Py_Dealloc|GC_|PyObject_(?:GetAttr|IS_GC|Repr|Str|Call|Hash|RichCompare)"
     r"|_PyObject_\w+|Py_TYPE|subtype_|PyObject_\w+|update_refs|subtract_refs|PyType_|_PyType_"
 )
+_HEADERS = re.compile(r"^(?:std::|__gthread_|__gnu_cxx::|void std::)")
 _WITHIN_HEAP = 4  # frames
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
@@ -44,6 +47,17 @@ def suspect(case: Case) -> Frame | None:
         if owner == "tensorflow" and is_kernel(frame):
             return None
     return None
+
+
+def author(case: Case, frame: Frame) -> Frame:
+    """The code that a person wrote: what headers of the C++ library compile into a library is its caller's doing."""
+    at = case.native_stack.index(frame) if frame in case.native_stack else 0
+    below = (each for each in case.native_stack[at:] if each.library == frame.library)
+    written = (each for each in below if not _HEADERS.search(each.function) and "/include/" not in (each.file or ""))
+    found = next(written, frame)
+    call = foreign_calls.call_in_sources(case) if found is foreign_calls.called(case) else None
+    # A call that does not return may be the last instruction: what is returned to is then the next function.
+    return replace(found, function=call.name) if call and call.foreign else found
 
 
 def suspect_in(frames: Sequence[Frame]) -> Frame | None:
@@ -76,6 +90,21 @@ def op_of(case: Case) -> str | None:
         at_work = any(owner_of(frame) == "tensorflow" for frame in case.stack)
         return case.op if at_work else None
     return " or ".join(loaded_ops(case.crash)[:3]) or None
+
+
+def is_op(case: Case) -> bool:
+    """The custom code is an op: one of its kernels is on the stack, or the sources load it as one."""
+    custom = [frame for frame in case.native_stack if owner_of(frame) == "custom"]
+    return bool(loaded_ops(case.crash)) or kernel_op(custom) is not None
+
+
+def reports_errors(case: Case) -> str:
+    """How such code tells Python that something is wrong."""
+    if is_op(case):
+        return "OP_REQUIRES in the op"
+    if extensions(case):
+        return "a Python exception: PyErr_SetString, and return NULL"
+    return "a return value that Python checks"
 
 
 def extensions(case: Case) -> tuple[str, ...]:

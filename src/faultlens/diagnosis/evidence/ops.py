@@ -74,6 +74,10 @@ _VERSIONED = re.compile(r"(?:_v\d)?(?:_with_dispatch)?$")
 _PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!python/eager/)")
 
 
+def loads_tensorflow(crash: Crash) -> bool:
+    return any("libtensorflow" in library.path for library in crash.libraries)
+
+
 def op_at_fault(crash: Crash) -> str | None:
     """The most specific name that the facts give; None where no op is to be seen."""
     in_flight = kernel_at_fault(crash)

@@ -25,7 +25,7 @@ _C_WRITES = re.compile(r"^(?:memp?cpy|memmove|memset|st[rp]n?(?:cpy|cat)|v?sn?pr
 _RAW = _WRITES_RAW | {"string_at", "wstring_at"}
 _BORROWED = frozenset({"frombuffer", "from_dlpack", "from_buffer", "ndarray", "as_array", "from_address", "data_as"})
 _RELEASES = re.compile(
-    r"(?:^|_)(?:c?free|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
+    r"(?:^|_)(?:c?free|rel|unref|munmap|unmap|release|destroy|delete|dealloc\w*|dispose|close|drop|shutdown|resize)(?:_|$)|(?:Free|Release|Destroy|Close)$"
 )
 _MAPS_FILES = frozenset({"mmap", "memmap", "SharedMemory", "open_memmap"})
 _CALLBACKS = frozenset({"CFUNCTYPE", "PYFUNCTYPE", "WINFUNCTYPE"})
@@ -42,7 +42,7 @@ _C_TYPES = (
 
 _TELLING = (
     _OPENS_LIBRARY | _STARTS_THREADS | _HANDS_TO_THREADS | _STRIDED | _ADDRESSED | _RAW | _BORROWED | _MAPS_FILES
-    | _CALLBACKS | _NARROW | {"Py_DecRef", "Py_IncRef"}
+    | _CALLBACKS | _NARROW | {"Py_DecRef", "Py_IncRef", "_Py_Dealloc", "fork", "forkpty"}
 )  # fmt: skip
 
 
@@ -58,6 +58,7 @@ class Use(NamedTuple):
     result_used: bool = False
     null: bool = False  # one of the arguments is plainly a null pointer
     maybe_null: bool = False  # one of the arguments could be one
+    numbers: tuple[int, ...] = ()  # plain integers among the arguments
     arguments: int | None = None  # how many; None when that cannot be told (*rest)
     bare_argument: bool = False  # an argument is a variable or address, not wrapped in a C type
     receiver: str = ""  # "libc" in libc.free(p)
@@ -125,6 +126,13 @@ class Sources(NamedTuple):
         """The calls that write as many bytes as they are told, or as they are given."""
         by_ctypes = {use for use in self.calls if use.raw and use.name in _WRITES_RAW}
         return tuple(use for use in self.calls if use in by_ctypes or (use.foreign and _C_WRITES.match(use.name)))
+
+    @property
+    def unchecked(self) -> tuple[Use, ...]:
+        """The calls that reach memory with bounds that nobody checks: views of any shape, pointers, raw writes."""
+        casts = {use for use in self.calls if use.name == "cast" and use.receiver == "ctypes"}
+        views = {use for use in self.calls if use.name in _STRIDED | _ADDRESSED} | casts | set(self.raw_writes)
+        return tuple(use for use in self.calls if use in views)
 
     @property
     def borrowed_view(self) -> Use | None:
@@ -251,6 +259,7 @@ def _call(node: ast.Call, libraries: set[str], functions: dict[str, str]) -> Use
         arguments=None if any(isinstance(each, ast.Starred) for each in node.args) else len(node.args),
         null=any(_is_null(argument) for argument in node.args),
         maybe_null=any(_is_null(argument) or _is_open(argument) for argument in node.args),
+        numbers=tuple(number for argument in node.args if (number := _number(argument)) is not None),
         bare_argument=any(_is_bare(argument) for argument in node.args),
         raw=name in _RAW,
         receiver=receiver,
@@ -340,6 +349,13 @@ def _is_null(node: ast.AST) -> bool:
         isinstance(node.func, ast.Call) and _last(node.func.func) == "POINTER"
     )
     return makes_pointer and all(_nothing(argument) for argument in node.args[:1])
+
+
+def _number(node: ast.AST) -> int | None:
+    """8, and c_void_p(8)."""
+    if isinstance(node, ast.Call) and _last(node.func) in _C_TYPES and node.args:
+        node = node.args[0]
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def _is_open(node: ast.AST) -> bool:

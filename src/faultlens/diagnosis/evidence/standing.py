@@ -1,4 +1,4 @@
-"""What a program was doing when its time was up: did it advance, compute, move data, or wait for something?
+"""What a program was doing when its time was up: did it advance, compute, move or write data, or wait for something?
 
 Two looks decide, the second at the time limit: steps of its loop, CPU time and I/O in between. What the thread that
 leads the program waits for says whose work counts: a busy thread is no progress for those that wait for each other."""
@@ -16,11 +16,14 @@ from faultlens.records.crash import Crash, Frame, Thread
 BUSY = 0.05  # of one CPU; timers and pools that look for work take less
 MOVES = 4096  # bytes a second; who only says that he still waits writes less
 RESTING = 0.35  # of the time between the looks
+SAME = 3  # lines of output; who writes the same again only says that he still waits
+_LOOP = 3  # frames of Python between the wait and the event loop
 _INNERMOST = 15  # what stands between a wait and the call of the standard library
 
 # "unclear": somebody works, but whether the program waits for that is not known. "unknown": it was looked at only once.
-State = Literal["advancing", "computing", "moving data", "unclear", "waiting", "unknown"]
-AT_WORK: tuple[State, ...] = ("advancing", "computing", "moving data")
+# "writing": it sleeps, and between its sleeps it writes a little, again and again something else.
+State = Literal["advancing", "computing", "moving data", "writing", "unclear", "waiting", "unknown"]
+AT_WORK: tuple[State, ...] = ("advancing", "computing", "moving data", "writing")
 
 
 class Standing(NamedTuple):
@@ -68,6 +71,14 @@ def thread_to_blame(crash: Crash) -> Thread | None:
     return next((other for other in others if other not in _busy(crash)), next(iter(others), thread))
 
 
+def in_idle_event_loop(thread: Thread | None) -> bool:
+    """It stands in asyncio's event loop, which looks for something to do: none of its tasks can go on."""
+    python = [frame for frame in (thread.frames if thread else ()) if frame.kind == "python"][:_LOOP]
+    files = [frame.file or "" for frame in python]
+    loops = [at for at, file in enumerate(files) if file.endswith("/asyncio/base_events.py")]
+    return bool(loops) and all(file.endswith("/selectors.py") for file in files[: loops[0]])
+
+
 def own_line(thread: Thread) -> Frame | None:
     """The innermost. What lies below the start of a forked child belongs to its parent."""
     for frame in thread.frames:
@@ -98,6 +109,8 @@ def _state(crash: Crash, found: Standing) -> State:
         return "moving data"
     if busy and any(each.thread is not thread for each in found.blocked):
         return "unclear"  # some work, others wait for locks
+    if not busy and _writes_between_sleeps(crash, found):
+        return "writing"
     if busy and (wait is None or wait.kind in ("workers", "results", "thread")):
         return "computing"
     return "unclear" if busy else "waiting"
@@ -155,6 +168,15 @@ def _busy(crash: Crash) -> tuple[Thread, ...]:
 def _moves(crash: Crash) -> bool:
     activity = crash.activity
     return activity is not None and (activity.read or 0) + (activity.written or 0) >= MOVES * _seconds(crash)
+
+
+def _writes_between_sleeps(crash: Crash, found: Standing) -> bool:
+    thread, written = found.thread, crash.activity.written if crash.activity else None
+    sleeps = found.wait is not None and found.wait.kind == "time"
+    if not (sleeps or in_idle_event_loop(thread)) or thread is None or not written or thread.moved == 0:
+        return False  # one that wrote is another thread, if its own number is known
+    told = (crash.output.stdout or "").splitlines()[-SAME:], (crash.output.stderr or "").splitlines()[-SAME:]
+    return not any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
 
 
 def _seconds(crash: Crash) -> float:

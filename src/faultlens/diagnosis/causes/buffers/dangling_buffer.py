@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carried_out, written
-from faultlens.diagnosis.evidence import accesses, fenced
+from faultlens.diagnosis.causes.next_hunt import hunt_further
+from faultlens.diagnosis.evidence import accesses, fenced, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.sources import Sources, sources_of
-from faultlens.records.crash import FencedBlock
+from faultlens.diagnosis.evidence.suspects import used_after_release
+from faultlens.records.crash import Fault, FencedBlock
 
 
 class DanglingBuffer(BufferCause):
@@ -39,14 +44,15 @@ class DanglingBuffer(BufferCause):
         fault = case.fault
         if case.block is not None:
             return self._by_fence(case, case.block)
+        if case.signal == "SIGABRT":
+            return self._damaged_heap(case)
         if fault is None or fault.code != "SEGV_MAPERR" or fault.address is None or fault.access == "execute":
             return None
-        if (
-            not accesses.is_hole(case.crash, fault.address)
-            or case.is_null
-            or case.hits_stack_end
-            or not carried_out(case)
-        ):
+        if not accesses.is_hole(case.crash, fault.address) or case.is_null or case.hits_stack_end:
+            return None
+        if native_code.on_own_thread(case):
+            return self._under_thread(case, fault)
+        if not carried_out(case):
             return None
         sources = sources_of(case.crash)
         strength = self._strength(case, sources)
@@ -70,10 +76,45 @@ class DanglingBuffer(BufferCause):
             return None  # native code freed it by itself
         return by_fence(self._outlived(case, PROVEN if by_python else STRONG), block)
 
+    def _under_thread(self, case: Case, fault: Fault) -> Finding | None:
+        """A thread of a library works on memory that Python handed over once, and has given back meanwhile."""
+        release, frame = sources_of(case.crash).release, case.custom_frame
+        if release is None or frame is None or accesses.started_inside(case.crash, fault):
+            return None
+        library = native_code.library_of(frame)
+        found = self.found(
+            case,
+            LIKELY,
+            f"memory was given back while a thread of {library} still used it",
+            (
+                f"nothing is mapped at {fault.address or 0:#x}, where {native_code.place(frame)} was at work",
+                "memory map",
+            ),
+            (f"the thread belongs to {library}: Python does not wait for it", "native stack"),
+            written(release, "gives memory back"),
+            fixes=(
+                safe(
+                    "wait until the library is done before the memory is released", f"{release.name} at {release.place}"
+                ),
+                consider("let the library own what its threads use", "copy it, or hand it over for good"),
+            ),
+        )
+        return replace(found, location=release.location)
+
+    def _damaged_heap(self, case: Case) -> Finding | None:
+        """Small blocks stay mapped: who writes to one that was freed damages the allocator's lists."""
+        said = case.said(messages.HEAP_OVERFLOW) or case.said(messages.DOUBLE_FREE)
+        if not said or used_after_release(case) is None:
+            return None
+        fact = (f"the allocator found its blocks damaged: {said}", "abort message")
+        found = self._outlived(case, POSSIBLE, fact)
+        return replace(found, fixes=(*hunt_further(case)[:1], *found.fixes))
+
     def _outlived(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
         sources = sources_of(case.crash)
         view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
         release = sources.release or next(iter(reversed(sources.deletions)), None)
+        copy = "np.array(view)" + (", or tf.constant(np.array(view))" if loads_tensorflow(case.crash) else "")
         return self.found(
             case,
             strength,
@@ -82,7 +123,7 @@ class DanglingBuffer(BufferCause):
             written(view, "gives access to memory without owning it"),
             written(release, "gives memory back") if release and view else None,
             fixes=(
-                safe("copy the data before its memory is released", "np.array(view), or tf.constant(np.array(view))"),
+                safe("copy the data before its memory is released", copy),
                 consider("keep the owner alive as long as the view", "release the memory after the last use"),
             ),
         )

@@ -8,6 +8,7 @@ from faultlens.diagnosis.evidence import foreign_calls
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.inspection.owners import owner_of
+from faultlens.records.diagnosis import Fix
 
 
 class NullPointerPassed(BufferCause):
@@ -33,7 +34,7 @@ class NullPointerPassed(BufferCause):
 
     def examine(self, case: Case) -> Finding | None:
         fault, entry = case.fault, foreign_calls.called(case)
-        if fault is None or not case.is_null or fault.access == "execute":
+        if fault is None or not case.is_null or case.small_number is not None or fault.access == "execute":
             return None
         if value := self._value_of_nothing(case):
             return value
@@ -58,10 +59,7 @@ class NullPointerPassed(BufferCause):
             (f"{name} was called directly by ctypes", "native stack"),
             (f"the argument in {register} is the null pointer that was used", "registers") if register else None,
             (f"{call.place}: an argument of {call.name} is null", "source") if call and call.null else None,
-            fixes=(
-                safe("check the pointer before the call", "if not handle: raise RuntimeError(…)"),
-                safe("declare argtypes, so that ctypes refuses what is not a pointer"),
-            ),
+            fixes=(safe("check the pointer before the call", "if not handle: raise RuntimeError(…)"), *_declare(case)),
         )
 
     def _value_of_nothing(self, case: Case) -> Finding | None:
@@ -91,3 +89,11 @@ class NullPointerPassed(BufferCause):
             (f"address {case.fault.address or 0:#x} is null plus an offset" if case.fault else "", "siginfo"),
             fixes=(safe("check the address before making a view of it"),),
         )
+
+
+def _declare(case: Case) -> tuple[Fix, ...]:
+    """A call whose types are known already: ctypes' own functions, and what the sources declare."""
+    call = foreign_calls.call_in_sources(case)
+    if call is None or call.raw or call.name in sources_of(case.crash).typed_arguments:
+        return ()
+    return (safe("declare argtypes, so that ctypes refuses what is not a pointer", f"lib.{call.name}.argtypes = […]"),)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carried_out, written
-from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messages
+from faultlens.diagnosis.causes.next_hunt import hunt_further
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Use, sources_of
-from faultlens.records.crash import FencedBlock
+from faultlens.diagnosis.evidence.suspects import is_running
+from faultlens.records.crash import Fault, FencedBlock
+from faultlens.records.diagnosis import Fix
 
 _FIXES_STRIDED = (
     safe("use sliding_window_view, which checks its bounds"),
@@ -49,7 +52,7 @@ class ViewOutOfBounds(BufferCause):
         if fault is None or view is None or foreign_calls.died_in_it(case):
             return None  # a call that was given an address, and not a view, is another cause
         strength = self._strength(case)
-        damage = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
+        damage = _damage(case)
         if strength is None:
             return None
         return self._reaches_out(
@@ -78,16 +81,20 @@ class ViewOutOfBounds(BufferCause):
             f"a view made by {view.name} reaches outside of the memory of its array",
             written(view, "makes a view whose bounds nobody checks"),
             *facts,
-            fixes=_FIXES_STRIDED if view == sources_of(case.crash).strided_view else _FIXES_ADDRESSED,
+            fixes=(*_prove(case), *(_FIXES_STRIDED if view.name == "as_strided" else _FIXES_ADDRESSED)),
         )
 
     def _strength(self, case: Case) -> float | None:
         fault, sources = case.fault, sources_of(case.crash)
         strided = sources.strided_view is not None
         if case.signal == "SIGABRT":
-            if not case.said(messages.HEAP_OVERFLOW) or sources.frees:
+            if _damage(case) is None or sources.frees:
                 return None
-            return (LIKELY + 0.05 if strided else LIKELY - 0.1) if not case.custom_libraries else POSSIBLE
+            if case.custom_libraries:
+                return POSSIBLE + _near(case)
+            return LIKELY + 0.05 if strided else LIKELY - 0.1
+        if strided and fault is not None and native_code.suspect(case) is None and _overwritten(case, fault):
+            return POSSIBLE + _near(case)
         if fault is None or fault.signal != "SIGSEGV" or fault.access == "execute" or not carried_out(case):
             return None
         if case.is_null or case.hits_stack_end or accesses.cut_pointer(case.crash, fault) or accesses.is_half(fault):
@@ -100,3 +107,34 @@ class ViewOutOfBounds(BufferCause):
         if sources.release or sources.deletions:
             return POSSIBLE - 0.1 if past_end else None
         return LIKELY + 0.05 if past_end else None
+
+
+def _damage(case: Case) -> str | None:
+    """What glibc said, when it found a block overwritten."""
+    if case.signal != "SIGABRT":
+        return None
+    twice = case.said(messages.DOUBLE_FREE)
+    return (
+        case.said(messages.HEAP_OVERFLOW)
+        or case.said(messages.INVALID_FREE)
+        or (twice if twice and not messages.SURELY_TWICE.search(twice) else None)
+    )
+
+
+def _prove(case: Case) -> tuple[Fix, ...]:
+    """Where it was only noticed that somebody had written too far."""
+    if case.block is not None or case.fault is None or not (_damage(case) or _overwritten(case, case.fault)):
+        return ()
+    return hunt_further(case)[:1]
+
+
+def _overwritten(case: Case, fault: Fault) -> bool:
+    """Python's objects, or the allocator's lists, hold pointers that are none."""
+    noticed = native_code.in_object_code(case) or native_code.in_heap_code(case)
+    return noticed is not None and (accesses.is_wild(fault) or accesses.holds_data(fault))
+
+
+def _near(case: Case) -> float:
+    """What it adds that a view is made on the very line that was running."""
+    views = (use for use in sources_of(case.crash).unchecked if is_running(case, use))
+    return 0.1 if any(views) else 0.0

@@ -7,7 +7,7 @@ from faultlens.diagnosis.causes.buffers.base import BufferCause, carried_out, wr
 from faultlens.diagnosis.evidence import accesses, foreign_calls
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import Fault
 from faultlens.records.diagnosis import Fix
@@ -19,8 +19,9 @@ _RESULT = "rax"  # where functions like memset keep their destination, which the
 class WildPointerPassed(BufferCause):
     """
     ## What it is
-    Python gave ctypes an address at which there is no memory: an integer that is no pointer, an address with a wrong
-    offset, one that is stale, or one that another process or another run had told. ctypes uses it without asking.
+    Python gave ctypes an address at which there is no memory: an integer that is no pointer (an index, a count, a
+    handle, an enum), an address with a wrong offset, one that is stale, or one that another process or another run had
+    told. ctypes uses it without asking.
 
     ## How it looks
     SIGSEGV in the function that ctypes called (`memset`, `memmove`, `strlen`), or in ctypes itself where the value of
@@ -45,6 +46,8 @@ class WildPointerPassed(BufferCause):
             return None
         if (address := foreign_calls.calls_nowhere(case)) is not None:
             return self._called(case, address)
+        if case.small_number is not None:
+            return self._number(case, fault, case.small_number) if fault.access != "execute" else None
         pointer = accesses.pointer(fault)
         if fault.access == "execute" or pointer is None or not accesses.leads_nowhere(case.crash, pointer):
             return None
@@ -57,6 +60,54 @@ class WildPointerPassed(BufferCause):
             how = ("ctypes itself used it, with no call of a C function in between", "native stack")
             return self._leads_nowhere(case, _strength(case, pointer), what, pointer, how)
         return self._handed_over(case, fault, pointer) or self._viewed(case, pointer)
+
+    def _number(self, case: Case, fault: Fault, number: int) -> Finding | None:
+        """Too small for an address: nothing is ever mapped there."""
+        used = case.bad_pointer
+        if foreign_calls.by_ctypes_itself(case):
+            how = ("ctypes itself used it, with no call of a C function in between", "native stack")
+            what = (
+                f"a ctypes value lies at {number:#x}: a small number was taken for an address, or a null object has it"
+            )
+            return self._no_address(case, STRONG, what, number, how)
+        entry, view = foreign_calls.called(case), sources_of(case.crash).addressed_view
+        if entry is None:
+            if view is None or not any(owner_of(frame) == "numpy" for frame in case.native_stack[:2]):
+                return None
+            bare = written(view, "reaches memory by its bare address")
+            return self._no_address(case, LIKELY, f"{view.name} was given {used}", number, bare)
+        argument, call = _argument(case, fault, number), foreign_calls.call_in_sources(case)
+        if not foreign_calls.died_in_it(case):
+            return None
+        if foreign_calls.does_as_told(entry):
+            strength = STRONG
+        elif argument is None or _beside_null(case, fault, call):
+            return None
+        else:  # the function may have computed it
+            strength = STRONG if call is not None and number in call.numbers else LIKELY - 0.05
+        name = foreign_calls.name_of(case)
+        called = f"{name} was called directly by ctypes"
+        how = (f"{called}, and its {argument} argument is that number", "registers") if argument else (called, "stack")
+        return self._no_address(case, strength, f"Python handed {name} {used}", number, how)
+
+    def _no_address(self, case: Case, strength: float, title: str, number: int, how: tuple[str, str] | None) -> Finding:
+        call = foreign_calls.call_in_sources(case)
+        written_out = call is not None and number in call.numbers
+        return self.found(
+            case,
+            strength,
+            title,
+            how,
+            (f"{number:#x} is {number}: nothing is ever mapped so low", "memory map"),
+            (f"{call.place}: an argument of {call.name} is {number}", "source") if call and written_out else None,
+            fixes=(
+                safe(
+                    "hand over a pointer where one is expected",
+                    "an index, a count, a handle or an enum was passed, or a field of an object that is null",
+                ),
+                consider("hand over the object, not a number", "byref(buffer), array.ctypes.data_as(…)"),
+            ),
+        )
 
     def _handed_over(self, case: Case, fault: Fault, pointer: int) -> Finding | None:
         entry = foreign_calls.called(case)
@@ -132,6 +183,15 @@ def _argument(case: Case, fault: Fault, pointer: int) -> str | None:
     if held is None and fault.access == "write" and fault.registers.get(_RESULT) == pointer:
         held = accesses.ARGUMENT_REGISTERS[0]
     return _ORDINALS[held] if held else None
+
+
+def _beside_null(case: Case, fault: Fault, call: Use | None) -> bool:
+    """A null pointer was handed in as well: the number may be an offset from it, and the argument just a count."""
+    if foreign_calls.handed_in(case) is not None:
+        return False  # the very register was used
+    if call is None or call.arguments is None:
+        return True
+    return call.null or any(fault.registers.get(name) == 0 for name in accesses.ARGUMENT_REGISTERS[: call.arguments])
 
 
 def _fixes(case: Case) -> tuple[Fix, ...]:

@@ -4,6 +4,7 @@ from faultlens.diagnosis.causes.base import POSSIBLE, PROVEN, STRONG, Cause, Fin
 from faultlens.diagnosis.evidence.case import Case, location_of
 from faultlens.diagnosis.evidence.forks import ForkedChild, stuck_child
 from faultlens.diagnosis.evidence.locks import thread_in_words
+from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.standing import own_line, standing
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import Evidence, Fix
@@ -75,8 +76,24 @@ def _facts(found: ForkedChild) -> tuple[Evidence, ...]:
 
 
 def _fixes(found: ForkedChild) -> tuple[Fix, ...]:
-    spawn = safe('multiprocessing.set_start_method("spawn")', "before the first pool or process is made")
+    spawn = _without_fork(found)
     if found.inside:
-        return spawn, consider("fork before TensorFlow is used", "start the workers first, import TensorFlow in them")
+        library = "TensorFlow" if found.inside == "tensorflow" else found.inside
+        return spawn, consider(f"fork before {library} is used", f"start the workers first, import {library} in them")
     anew = consider("make the lock anew in the child", "os.register_at_fork(after_in_child=…), or a lock of its own")
     return spawn, consider("fork before threads are started", "processes first, then threads"), anew
+
+
+def _without_fork(found: ForkedChild) -> Fix:
+    """What starts a fresh process, in place of what the program used to fork."""
+    files = [frame.file or "" for frame in found.thread.frames if frame.kind == "python"]
+    if any("/concurrent/futures/" in file for file in files):
+        context = 'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
+        return safe("start the workers afresh, not by a fork", context)
+    by_hand = sources_of(found.parent).called("fork", "forkpty")
+    if by_hand is None or any("/multiprocessing/" in file for file in files):
+        return safe('multiprocessing.set_start_method("spawn")', "before the first pool or process is made")
+    return consider(
+        f"start a fresh process in place of {by_hand.name}() at {by_hand.place}",
+        'subprocess.run([sys.executable, …]), or multiprocessing.get_context("spawn").Process(target=…)',
+    )

@@ -20,7 +20,7 @@ from faultlens.diagnosis.evidence.kin import facts_of_kin, fixes_of_kin, full_pi
 from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
 from faultlens.diagnosis.evidence.pace import stalled_for
-from faultlens.diagnosis.evidence.standing import Standing, own_line, standing
+from faultlens.diagnosis.evidence.standing import Standing, in_idle_event_loop, own_line, standing
 from faultlens.inspection.frames import package_of, short_function
 from faultlens.inspection.owners import owner_of
 from faultlens.inspection.waiting import waits_for
@@ -75,7 +75,7 @@ class Hang(Cause):
         )
 
     def rule_out(self, case: Case) -> str | None:
-        if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data"):
+        if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data", "writing"):
             return "it went on until its time was up"
         return None
 
@@ -92,12 +92,12 @@ def _strength(found: Standing, crash: Crash) -> float | None:
         return PROVEN
     if found.state in ("advancing", "moving data"):
         return None
-    if found.state == "computing":
+    if found.state in ("computing", "writing"):
         return WEAK  # an endless loop?
     if found.state == "unclear":
         return POSSIBLE + 0.1
-    if oom_kills(crash) or stuck_child(crash):
-        return LIKELY
+    if oom_kills(crash) or stuck_child(crash) or in_idle_event_loop(found.thread):
+        return LIKELY  # of an event loop, a client or a timer outside may be what is waited for
     if found.state == "unknown" and (found.wait is None or found.wait.kind == "output"):
         return POSSIBLE
     return STRONG if found.thread and (found.wait is None or found.wait.kind != "time") else LIKELY
@@ -115,6 +115,8 @@ def _title(found: Standing) -> str:
         return f"no progress: {in_words(blocked, found.process)}"
     if found.wait is None:
         return f"no progress{where}: {who} was still running"
+    if in_idle_event_loop(found.thread):
+        return f"no progress: the event loop of asyncio has nothing to do{'' if who == 'it' else f' in {who}'}"
     what = f"{found.wait.what} {blocked.lock}" if blocked and blocked.lock.startswith("`") else found.wait.what
     if found.wait.kind == "time":
         return f"no progress{where}: {who} only waits for time to pass"
@@ -167,6 +169,12 @@ def _fixes(found: Standing) -> tuple[Fix, ...]:
     if found.wait is None:
         look = consider("look at the condition that ends the loop", "the stack shows where it was")
         return look, safe("give the wait a time limit", _LIMITS)
+    if in_idle_event_loop(found.thread):
+        look = consider(
+            "look at what the tasks wait for",
+            "an Event that nobody sets, a Queue that nobody fills; asyncio.all_tasks() and print_stack() show it",
+        )
+        return look, safe("give the await a time limit", "asyncio.wait_for(…, timeout=…), asyncio.timeout(…)")
     if found.wait.kind == "time":
         look = consider("look at the condition for which it sleeps", "it did not come true; give up after some tries")
         return (look, safe("give it more time", "if it is meant to sleep that long"))
@@ -217,6 +225,8 @@ def _native_place(thread: Thread | None) -> str:
 
 def _stands(found: Standing) -> tuple[str, str]:
     thread = found.thread
+    if in_idle_event_loop(thread):
+        return "all tasks of the event loop wait, for each other or for something outside of the program", "stack"
     if found.wait:
         return f"the thread waits for {found.wait.what}", "stack"
     if thread is None or not thread.frames:

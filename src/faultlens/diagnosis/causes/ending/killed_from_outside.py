@@ -19,6 +19,8 @@ _SENDERS = {
     "SIGUSR2": "a batch system that announces preemption or the end of the time",
     "SIGPIPE": "the kernel, because the reader of its output had gone",
 }
+# Those that a Python handler can serve. With one for SIGSEGV and its kind a real fault would never end.
+_SERVED = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
 
 
 class KilledFromOutside(Cause):
@@ -118,6 +120,6 @@ def _fixes(case: Case, name: str) -> tuple[Fix, ...]:
         fixes.insert(0, safe("start it with nohup, setsid or inside tmux", "so that it survives the closing terminal"))
     elif name == "SIGPIPE":
         fixes.insert(0, safe("leave SIGPIPE ignored, as Python does, and handle BrokenPipeError"))
-    elif name != "SIGKILL":
+    elif name in _SERVED:
         fixes.append(safe(f"save a checkpoint on {name}", f"signal.signal(signal.{name}, handler) in the main thread"))
     return tuple(fixes)

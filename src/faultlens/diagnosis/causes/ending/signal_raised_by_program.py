@@ -75,6 +75,7 @@ def _recorded(case: Case) -> Finding:
             (f"the interpreter sent it, on behalf of {who}", "stack") if by_python else None,
         ),
         fixes=_FIXES,
+        by_stack=call is not None,
     )
 
 

@@ -77,6 +77,8 @@ def _title(found: Standing, activity: Activity) -> str:
         return f"{begin}: {far}" if far else f"{begin}: its loop went on"
     if found.state == "moving data":
         return f"{begin}: it read and wrote {in_words(int(_bytes(activity) / seconds))} per second"
+    if found.state == "writing":
+        return f"{begin}: it slept, and wrote in between"
     if found.state == "computing":
         return f"{begin}: it computed on {activity.cpu / seconds:.1f} CPUs"
     return f"{begin}, or stuck: some of its threads worked, others waited"
@@ -152,6 +154,8 @@ def _fixes(found: Standing, crash: Crash) -> tuple[Fix, ...]:
     else:
         detail = f"such as --timeout {_rounded(min(limit, ABSURD) * 3)}; nothing tells how long it needs"
     fixes = [safe("give it more time", detail)]
+    if found.state == "writing":
+        fixes.append(consider("make sure that what it writes is progress", "and not that it still waits for something"))
     if found.state in ("computing", "unclear") and not left:
         fixes.append(
             consider("make sure that it is no endless loop", "run it again: it should get to other lines than these")

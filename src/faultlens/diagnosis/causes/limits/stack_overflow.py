@@ -5,6 +5,7 @@ import re
 from faultlens.diagnosis.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.messages import line_saying
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.recursion import repeated
 from faultlens.diagnosis.evidence.stacks import has_small_stack, stack_bytes
 from faultlens.diagnosis.evidence.wordings import Wording
@@ -66,7 +67,7 @@ class StackOverflow(Cause):
                 (f"the stack is {in_words(size)} large", "/proc/PID/maps") if size else None,
                 (f"the recursion limit was raised: {limit.text}", "source") if limit else None,
             ),
-            fixes=_fixes(bool(loop and loop.python), raised=limit is not None),
+            fixes=_fixes(case, bool(loop and loop.python), raised=limit is not None),
         )
 
     def rule_out(self, case: Case) -> str | None:
@@ -83,10 +84,11 @@ class StackOverflow(Cause):
         )
 
 
-def _fixes(python: bool, raised: bool) -> tuple[Fix, ...]:
-    fixes = [
-        consider("turn the recursion into a loop, or make it less deep", "flat structures, tf.add_n, tf.while_loop")
-    ]
+def _fixes(case: Case, python: bool, raised: bool) -> tuple[Fix, ...]:
+    flat = (
+        "flat structures, tf.add_n, tf.while_loop" if loads_tensorflow(case.crash) else "a list of what is still to do"
+    )
+    fixes = [consider("turn the recursion into a loop, or make it less deep", flat)]
     if python and raised:
         fixes.insert(
             0, consider("do not raise the recursion limit", "Python then raises RecursionError with the place")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from faultlens.diagnosis.causes.base import Cause, Finding, consider, evidence, join
+from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, evidence, join
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.ops import loaded_ops
+from faultlens.diagnosis.evidence.ops import loaded_ops, loads_tensorflow
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import Suspect
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import FencedBlock, Frame
 from faultlens.records.diagnosis import Evidence, Fix, Location
@@ -17,12 +19,16 @@ from faultlens.records.diagnosis import Evidence, Fix, Location
 PACKAGE_DISCOUNT = 0.15
 # Threads that race end in all of these ways: with several in the same function none of them is certain.
 RACED = 0.65
+# The program itself handles memory in a way that explains the damage as well.
+ONE_OF_SEVERAL = 0.45
 
 
 class NativeCause(Cause):
     """A bug in code that is neither TensorFlow's nor Python's nor the system's."""
 
     also_of_races: ClassVar[bool] = False  # what this cause looks like is also how races end
+    of_memory: ClassVar[bool] = False  # AddressSanitizer stops at it …
+    done_before: ClassVar[bool] = False  # … sooner than the program dies, or knows more of it
 
     def blame(
         self, case: Case, frame: Frame, strength: float, did: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
@@ -34,8 +40,8 @@ class NativeCause(Cause):
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(frame)} {did}",
-            evidence=join(case.fault_evidence[:1], _on_stack(frame), evidence(*facts)),
-            fixes=(fix, _report(frame) if package else _rebuild(native_code.library_of(frame), program=frame.own)),
+            evidence=join(case.fault_evidence[:1], _on_stack(case, frame), evidence(*facts)),
+            fixes=(fix, *self._find_place(frame)),
             op=native_code.op_of(case),
         )
 
@@ -50,7 +56,7 @@ class NativeCause(Cause):
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=title,
             evidence=join(
-                case.fault_evidence[:1], _on_stack(frame) if at_work else (), evidence(*fenced.facts_of(block))
+                case.fault_evidence[:1], _on_stack(case, frame) if at_work else (), evidence(*fenced.facts_of(block))
             ),
             fixes=(fix, *((_report(frame),) if package else ())),
             op=native_code.op_of(case),
@@ -58,20 +64,42 @@ class NativeCause(Cause):
         )
 
     def blame_earlier(
-        self, case: Case, strength: float, what: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
+        self,
+        case: Case,
+        strength: float,
+        what: str,
+        *facts: tuple[str, str] | Evidence | None,
+        fix: Fix,
+        others: Sequence[Suspect] = (),
     ) -> Finding:
-        """Code that is gone from the stack: the damage was done before it was noticed."""
-        names = native_code.named(case.custom_libraries) or "an extension"
+        """Code that is gone from the stack: the damage was done before it was noticed.
+
+        `others`: places of the program that may have done it as well; that a library is loaded is then no proof."""
+        names = native_code.named(case.custom_libraries) or "native code"
         op = native_code.op_of(case)
-        loaded = (f"{names} is loaded: neither TensorFlow's code nor an installed package's", "memory map")
+        loaded = (f"{names} is loaded: {_own_code(case)}", "memory map")
+        rival = f" or by {others[0].use.name} at {others[0].use.place}" if others else ""
+        by = "by" if others else "perhaps by" if strength <= POSSIBLE else "most likely by"
         return Finding(
-            strength=strength,
-            title=f"{what}, most likely by {f'the op {op} of ' if op else ''}{names}",
-            evidence=join(case.fault_evidence, evidence(loaded, *facts)),
-            fixes=(fix, _rebuild(names, program=not case.crash.program.python)),
+            strength=min(strength, ONE_OF_SEVERAL) if others else strength,
+            title=f"{what}, {by} {f'the op {op} of ' if op else ''}{names}{rival}",
+            evidence=join(case.fault_evidence, evidence(loaded, *facts), (each.evidence for each in others)),
+            fixes=(fix, *((_rebuild(names, program=not case.crash.program.python),) if self.done_before else ())),
             location=custom_call(case),
             op=op,
         )
+
+    def _find_place(self, frame: Frame) -> tuple[Fix, ...]:
+        """What finds the line, where it is not known yet."""
+        owner, known = owner_of(frame), frame.file is not None and frame.line is not None
+        if owner == "package":
+            return (_report(frame),)
+        if owner != "custom" or (known and not self.done_before):
+            return ()
+        library = native_code.library_of(frame)
+        if self.of_memory or self.done_before:
+            return (_rebuild(library, program=frame.own),)
+        return (consider(f"rebuild {library} with -g", "the report then names the line of its source"),)
 
 
 def custom_call(case: Case) -> Location | None:
@@ -88,14 +116,15 @@ def custom_call(case: Case) -> Location | None:
     return lines.pop() if len(lines) == 1 else None
 
 
-def _on_stack(frame: Frame) -> tuple[Evidence, ...]:
-    return evidence((f"{native_code.place(frame)} was at work: {_whose(frame)}", "native stack"))
+def _on_stack(case: Case, frame: Frame) -> tuple[Evidence, ...]:
+    whose = {"package": "code of an installed package", "python": "Python's own code"}
+    told = whose.get(owner_of(frame), _own_code(case))
+    return evidence((f"{native_code.place(frame)} was at work: {told}", "native stack"))
 
 
-def _whose(frame: Frame) -> str:
-    if owner_of(frame) == "package":
-        return "code of an installed package"
-    return "neither TensorFlow's code nor an installed package's"
+def _own_code(case: Case) -> str:
+    not_of = "TensorFlow's code" if loads_tensorflow(case.crash) else "the system's code"
+    return f"neither {not_of} nor an installed package's"
 
 
 def _rebuild(names: str, program: bool = False) -> Fix:

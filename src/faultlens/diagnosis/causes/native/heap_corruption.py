@@ -8,7 +8,7 @@ from faultlens.diagnosis.causes.base import LIKELY, STRONG, Cause, Finding, evid
 from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.inspection.frames import short_function
 from faultlens.records.crash import FencedBlock
 from faultlens.records.diagnosis import Evidence
@@ -16,7 +16,6 @@ from faultlens.records.diagnosis import Evidence
 _ABORTS = ("SIGABRT", "SIGTRAP", "SIGILL")  # how allocators give up
 _FAULTS = ("SIGSEGV", "SIGBUS")
 _SMALL_OBJECTS = re.compile(r"^(?:_?Py(?:Object|Mem)_(?:Raw)?(?:Malloc|Calloc|Realloc|Free)|pymalloc_\w+)$")
-_SUSPECTS_SHOWN = 3
 
 
 class HeapCorruption(Cause):
@@ -111,10 +110,4 @@ _WORDS = (
 
 
 def _suspects(case: Case) -> tuple[Evidence, ...]:
-    """Places in the sources that write to memory whose size nobody checks."""
-    sources = sources_of(case.crash)
-    views = [view for view in (sources.strided_view, sources.addressed_view) if view]
-    uses = dict.fromkeys((*sources.raw_writes, *views))
-    return evidence(
-        *((f"a suspect: {use.place}, where nothing checks the bounds of {use.name}", "source") for use in uses)
-    )[:_SUSPECTS_SHOWN]
+    return tuple(each.evidence for each in suspects(case))

@@ -6,6 +6,7 @@ from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Find
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
 
 
 class NativeDataRace(NativeCause):
@@ -54,6 +55,8 @@ class NativeDataRace(NativeCause):
             strength = POSSIBLE  # it walked off the end of its own buffer: being in company proves nothing
         if unrelated or not damaged:
             strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
+        if own and not others and sources_of(case.crash).release:
+            strength = min(strength, POSSIBLE - 0.1)
         return self.blame(
             case,
             frame,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from msgspec.structs import replace
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.records.crash import FencedBlock, Frame
+from faultlens.records.diagnosis import Fix
 
-_OWNER = consider("give every block one owner", "unique_ptr, vector or allocate_temp")
-_CERTAIN = re.compile(r"double free detected|fasttop")
+
+def _owner(case: Case) -> Fix:
+    return consider("give every block one owner", f"unique_ptr, vector{', allocate_temp' * native_code.is_op(case)}")
 
 
 class NativeDoubleFree(NativeCause):
@@ -37,6 +41,7 @@ class NativeDoubleFree(NativeCause):
     slug = "native-double-free"
     code = "FL605"
     headline = "custom native code freed memory twice"
+    of_memory = done_before = True
     also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
@@ -52,21 +57,24 @@ class NativeDoubleFree(NativeCause):
         if frame is None:
             if foreign_calls.called(case) or (sources_of(case.crash).frees and not twice):
                 return None
-            return self.blame_earlier(
+            found = self.blame_earlier(
                 case,
                 LIKELY if twice else POSSIBLE,
                 "a block of memory was freed twice or overwritten",
                 said,
-                fix=_OWNER,
+                fix=_owner(case),
+                others=suspects(case),
             )
-        # Some of glibc's words are said of any damage; only these are said of nothing else.
-        certain = twice is not None and _CERTAIN.search(twice)
+            return replace(found, fixes=(*hunt_further(case), _owner(case)))
+        certain = twice is not None and messages.SURELY_TWICE.search(twice)
         strength = STRONG if certain else LIKELY + 0.07 if twice else LIKELY - 0.1
         if native_code.on_started_thread(case) or native_code.on_own_thread(case):
             strength -= 0.15  # several threads that free the same block look alike
         if foreign_calls.died_in_it(case) and sources_of(case.crash).frees:
             strength = POSSIBLE  # the function does what Python asks for: free
-        return self.blame(case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_OWNER)
+        return self.blame(
+            case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_owner(case)
+        )
 
     def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
         if block.misuse not in ("double free", "invalid free"):
@@ -80,4 +88,4 @@ class NativeDoubleFree(NativeCause):
         if frame is None:
             return None
         title = f"{native_code.place(frame)} freed {fenced.place_in(block)}"
-        return self.blame_by_fence(case, block, frame, PROVEN, title, _OWNER)
+        return self.blame_by_fence(case, block, frame, PROVEN, title, _owner(case))

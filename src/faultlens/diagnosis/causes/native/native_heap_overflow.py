@@ -11,6 +11,8 @@ from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messag
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.suspects import suspects
+from faultlens.diagnosis.evidence.wild import through_bad_object
 from faultlens.records.crash import FencedBlock
 
 _COMPARE = safe("compare the writes in the custom code with the sizes that were allocated")
@@ -38,6 +40,7 @@ class NativeHeapOverflow(NativeCause):
     slug = "native-heap-overflow"
     code = "FL603"
     headline = "custom native code damaged the heap"
+    of_memory = done_before = True
 
     def examine(self, case: Case) -> Finding | None:
         if case.block is not None:
@@ -58,6 +61,7 @@ class NativeHeapOverflow(NativeCause):
             (f"the allocator itself died, in {heap.function}", "native stack") if heap and not said else None,
             (f"it was noticed in {native_code.place(frame)}", "native stack") if frame else None,
             fix=_COMPARE,
+            others=suspects(case),
         )
         return replace(found, fixes=(*hunt_further(case), _COMPARE))
 
@@ -102,5 +106,9 @@ class NativeHeapOverflow(NativeCause):
             return LIKELY if accesses.holds_data(fault) or not native_code.extensions(case) else POSSIBLE - 0.1
         if accesses.is_wild(fault):  # somebody's pointer was overwritten
             at_work = case.op is not None and case.op in loaded_ops(case.crash)
+            if case.owner == "tensorflow" and not at_work:
+                return POSSIBLE  # it may have spoiled the pointer by itself
             return LIKELY + (0.1 if at_work else 0) - (0 if accesses.holds_data(fault) else 0.15)
+        if case.owner == "tensorflow" and sources_of(case.crash).foreign and through_bad_object(case):
+            return POSSIBLE  # TensorFlow's objects lie on the same heap as what Python hands to the library
         return None

@@ -46,14 +46,16 @@ class NativeNullDereference(NativeCause):
         else:
             # At exit, or after an exception, it is more often something else that was gone already.
             strength = LIKELY if case.crash.exiting else STRONG
+        number = case.small_number
         return self.blame(
             case,
             frame,
-            strength,
-            "used a null pointer",
-            (f"address {fault.address:#x} is null plus the offset of a field", "siginfo"),
+            strength if number is None else min(strength, LIKELY),
+            f"used {case.bad_pointer}" + ("" if number is None else ": null plus an offset or an index, or no pointer"),
+            (f"address {fault.address:#x} is null plus the offset of a field", "siginfo") if number is None else None,
+            (f"{number:#x} was taken for an address", "registers") if number is not None else None,
             (f"at {fault.instruction.text}", "instruction") if fault.instruction and fault.instruction.text else None,
-            fix=safe("check the pointer before use and return an error", "OP_REQUIRES in an op"),
+            fix=safe("check the pointer before use and return an error", native_code.reports_errors(case)),
         )
 
     def _null_object(self, case: Case) -> Finding | None:

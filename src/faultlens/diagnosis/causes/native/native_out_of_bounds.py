@@ -10,9 +10,10 @@ from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, native_code
 from faultlens.diagnosis.evidence.addresses import mapping_at
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.records.crash import FencedBlock, Frame
+from faultlens.records.diagnosis import Fix
 
-_CHECK = safe("check indices and lengths against the shapes", "OP_REQUIRES in an op, an exception otherwise")
 # Assertions of libstdc++ and Eigen, and TensorFlow's about the shape that an op asked for.
 _ASSERTED = re.compile(r"Assertion [^\n]*(?:size\(\)|index|bound|<|row|col)[^\n]*failed[^\n]*", re.I)
 _CHECKED = re.compile(r"Check failed: .*(?:NDIMS|dims\(\)|NumElements|num_inputs|num_outputs|index|size)")
@@ -39,13 +40,16 @@ class NativeOutOfBounds(NativeCause):
     slug = "native-out-of-bounds"
     code = "FL602"
     headline = "custom native code left the bounds of its memory"
+    of_memory = True
     also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:
         frame, fault = native_code.suspect(case), case.fault
         if frame is not None and (said := _refused(case)):
             fact = (f"a check refused it: {said}", "stderr")
-            return self.blame(case, frame, LIKELY + 0.1, "used an index or shape that does not exist", fact, fix=_CHECK)
+            return self.blame(
+                case, frame, LIKELY + 0.1, "used an index or shape that does not exist", fact, fix=_check(case)
+            )
         if case.block is not None:
             return self._by_fence(case, case.block, frame)
         if frame is None or fault is None or fault.signal not in ("SIGSEGV", "SIGBUS") or fault.access == "execute":
@@ -61,6 +65,8 @@ class NativeOutOfBounds(NativeCause):
         far = accesses.is_hole(case.crash, address) and not accesses.is_near(case.crash, address)
         ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
+        if native_code.on_own_thread(case) and sources_of(case.crash).release:
+            strength = min(strength, POSSIBLE - 0.05)  # Python may have given back what the thread was still using
         registers = accesses.operand(fault)
         return self.blame(
             case,
@@ -74,7 +80,7 @@ class NativeOutOfBounds(NativeCause):
             (f"{registers.expression} with {_values(registers.registers)}", "instruction")
             if registers and registers.registers
             else None,
-            fix=_CHECK,
+            fix=_check(case),
         )
 
     def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:
@@ -83,7 +89,12 @@ class NativeOutOfBounds(NativeCause):
         if not bounds or frame is None or case.fault is None or case.fault.access != "read":
             return None
         title = f"{native_code.place(frame)} read {fenced.place_in(block)}"
-        return self.blame_by_fence(case, block, frame, PROVEN, title, _CHECK)
+        return self.blame_by_fence(case, block, frame, PROVEN, title, _check(case))
+
+
+def _check(case: Case) -> Fix:
+    sizes = "shapes" if native_code.is_op(case) else "size of the memory"
+    return safe(f"check indices and lengths against the {sizes}", native_code.reports_errors(case))
 
 
 def _in_library(case: Case, address: int) -> bool:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, evidence, join
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.owners import owner_of
 
 _PYTHON_NOTICED = re.compile(
     r"Fatal Python error: [^\n]*(?:deallocating (?:None|True|False)|[Nn]egative ?[Rr]ef|refcount|_Py_Dealloc"
     r"|bool_dealloc|none_dealloc|invalid object|GC object already tracked)[^\n]*|has negative ref count[^\n]*"
 )
+
+
+_SPOILED = "a Python object was used after it was freed: its reference count was spoiled"
 
 
 class NativeRefcount(NativeCause):
@@ -42,7 +45,8 @@ class NativeRefcount(NativeCause):
     headline = "an extension spoiled the reference count of a Python object"
 
     def examine(self, case: Case) -> Finding | None:
-        modules, by_hand = native_code.extensions(case), sources_of(case.crash).called("Py_DecRef", "Py_IncRef")
+        modules, sources = native_code.extensions(case), sources_of(case.crash)
+        by_hand = sources.called("Py_DecRef", "_Py_Dealloc") or sources.called("Py_IncRef")
         said = case.said(_PYTHON_NOTICED) if case.signal == "SIGABRT" else None
         if case.fault is None or not (modules or said or by_hand):
             return None
@@ -52,21 +56,48 @@ class NativeRefcount(NativeCause):
             case
         ):
             return None
-        names = native_code.named(modules) or "native code"
-        frame = native_code.suspect(case)
-        return self.blame_earlier(
-            case,
-            (STRONG if modules or by_hand else POSSIBLE) if said else LIKELY + 0.05,
-            "a Python object was used after it was freed: its reference count was spoiled",
+        frame, names = native_code.suspect(case), native_code.named(modules)
+        strength = (STRONG if modules or by_hand else POSSIBLE) if said else LIKELY + 0.05
+        facts = (
             (f"Python noticed: {said}", "stderr") if said else None,
             (f"{names} is an extension module, which handles references itself", "source") if modules else None,
-            (f"{by_hand.place} changes a reference count by hand", "source") if by_hand else None,
+            (f"{by_hand.place} changes a reference count by hand: {by_hand.name}", "source") if by_hand else None,
             (f"it died in {dead.function}, where Python handles objects", "native stack") if dead else None,
             ("Python jumped through the type of an object that is no object any more", "siginfo") if jumped else None,
             (f"{native_code.place(frame)} was at work", "native stack") if frame else None,
-            fix=consider(
-                f"check every Py_DECREF and every kept object in {names}", "borrowed references are not yours"
+        )
+        if by_hand is not None and not modules:
+            return self._by_hand(case, by_hand, strength, *facts)
+        if not case.custom_libraries:
+            return self._by_somebody(case, strength, *facts)
+        where = f" in {names}" if names else ""
+        return self.blame_earlier(
+            case,
+            strength,
+            _SPOILED,
+            *facts,
+            fix=consider(f"check every Py_DECREF and every kept object{where}", "borrowed references are not yours"),
+        )
+
+    def _by_hand(self, case: Case, use: Use, strength: float, *facts: tuple[str, str] | None) -> Finding:
+        return Finding(
+            strength=strength,
+            title=f"{_SPOILED}, most likely by {use.name} at {use.place}",
+            evidence=join(case.fault_evidence, evidence(*facts)),
+            fixes=(
+                consider(f"leave reference counts to Python: do without {use.name} at {use.place}"),
+                consider("give back only references that are yours", "each Py_DecRef needs a Py_IncRef before it"),
             ),
+            location=use.location,
+        )
+
+    def _by_somebody(self, case: Case, strength: float, *facts: tuple[str, str] | None) -> Finding:
+        """Python noticed it; no extension of the program's own is loaded, and its sources do no such thing."""
+        return Finding(
+            strength=strength,
+            title=_SPOILED,
+            evidence=join(case.fault_evidence, evidence(*facts)),
+            fixes=(consider("find out which installed extension handles the object", "run it under python -X dev"),),
         )
 
     def _jumped_from_python(self, case: Case) -> bool:

@@ -32,6 +32,7 @@ class NativeStackSmash(NativeCause):
     slug = "native-stack-smash"
     code = "FL609"
     headline = "native code overwrote its own stack"
+    of_memory = done_before = True
 
     def examine(self, case: Case) -> Finding | None:
         fault, frame = case.fault, native_code.suspect(case)

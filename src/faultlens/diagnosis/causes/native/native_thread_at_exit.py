@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider
+from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.inspection.frames import is_main
+from faultlens.inspection.frames import is_main, short_function
+from faultlens.records.crash import Frame
 
 _TEARS_DOWN = r"__run_exit_handlers|_dl_fini|__cxa_finalize|Py_FinalizeEx|^exit\b"
+_UNJOINED = "terminate without an exception: a std::thread was destroyed before it was joined"
 _FORCED_END = r"FATAL: exception not rethrown"
 
 
@@ -17,7 +19,7 @@ class NativeThreadAtExit(NativeCause):
     ## What it is
     The program was done and shutting down while a thread that native code had started was still running. Either the
     thread used objects that were destroyed already, or the destructor of a `std::thread` that nobody joined ended
-    the process.
+    the process. Such a destructor ends it in the middle of the program, too, where the object goes out of scope.
 
     ## How it looks
     All work is done, then SIGABRT with `terminate called without an active exception`, or SIGSEGV on a native
@@ -47,17 +49,30 @@ class NativeThreadAtExit(NativeCause):
         if frame is None or not (unjoined or (exiting and (forced or off_main))):
             return None
         strength = STRONG + 0.03 if exiting and (unjoined or forced or frame is case.culprit) else LIKELY
+        if not exiting:
+            return self._destroyed(case, native_code.author(case, frame))
+        return self.blame(
+            case,
+            native_code.author(case, frame),
+            strength,
+            "left a thread behind that was alive when the process shut down",
+            ("the process had begun to shut down", "process state"),
+            (_UNJOINED, "stderr") if unjoined else None,
+            ("the crash was on a thread of native code, while the main thread was leaving", "native stacks")
+            if off_main
+            else None,
+            fix=consider("stop and join the thread before the process exits", "register its stop function with atexit"),
+        )
+
+    def _destroyed(self, case: Case, frame: Frame) -> Finding:
+        """In the middle of the program: the destructor of a std::thread ends the process, if nobody joined it."""
+        destructor = case.calls(r"std::thread::~thread|std::jthread|std::vector<std::thread")
         return self.blame(
             case,
             frame,
-            strength if exiting else POSSIBLE,
-            "left a thread behind that was alive when the process shut down",
-            ("the process had begun to shut down", "process state") if exiting else None,
-            ("terminate without an exception: a std::thread was destroyed before it was joined", "stderr")
-            if unjoined
-            else None,
-            ("the crash was on a thread of native code, while the main thread was leaving", "native stacks")
-            if off_main and exiting
-            else None,
-            fix=consider("stop and join the thread before the process exits", "register its stop function with atexit"),
+            STRONG if destructor else LIKELY - 0.1,
+            "destroyed a std::thread that was neither joined nor detached",
+            (_UNJOINED, "stderr"),
+            (f"{short_function(destructor.function)} is on the stack", "native stack") if destructor else None,
+            fix=consider("join the thread before its object goes out of scope", "t.join(), or std::jthread"),
         )

@@ -40,7 +40,8 @@ class NativeUncaughtException(NativeCause):
         thrown = case.thrown
         thrower = native_code.suspect_in(thrown.frames) if thrown else None
         frame = thrower or (native_code.suspect(case) if case.signal == "SIGABRT" else None)
-        fix = safe("catch exceptions inside the native code and report them as an error", "ctx->SetStatus(…) in an op")
+        how = "ctx->SetStatus(…)" if native_code.is_op(case) else native_code.reports_errors(case)
+        fix = safe("catch exceptions inside the native code and report them as an error", how)
         if frame is None:
             if thrown is not None or not native_code.op_of(case) or case.op is None:
                 return None

@@ -34,6 +34,7 @@ class NativeUseAfterFree(NativeCause):
     slug = "native-use-after-free"
     code = "FL604"
     headline = "custom native code used freed memory"
+    of_memory = done_before = True
     also_of_races = True
 
     def examine(self, case: Case) -> Finding | None:

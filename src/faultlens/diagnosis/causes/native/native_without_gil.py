@@ -46,8 +46,11 @@ class NativeWithoutGil(NativeCause):
         caller = self._caller(case)
         if thread is None or (caller is None and not said) or case.calls("translate_exception|Py_FinalizeEx"):
             return None
-        fix = safe(
-            "take the GIL around calls of Python's API", "PyGILState_Ensure; ctypes.PyDLL instead of ctypes.CDLL"
+        by_ctypes = caller is not None and owner_of(caller) == "python"
+        fix = (
+            safe("call Python's API with the GIL", "ctypes.pythonapi, or ctypes.PyDLL instead of ctypes.CDLL")
+            if by_ctypes
+            else safe("take the GIL around calls of Python's API", "PyGILState_Ensure, py::gil_scoped_acquire")
         )
         noticed = (f"Python noticed: {said}", "stderr") if said else None
         if caller is None:
@@ -60,7 +63,7 @@ class NativeWithoutGil(NativeCause):
             case,
             caller,
             STRONG if said or case.is_null else POSSIBLE,
-            "used Python's API without holding the GIL",
+            "was called through ctypes without the GIL" if by_ctypes else "used Python's API without holding the GIL",
             ("the thread did not hold the GIL", "Python's thread state") if not thread.holds_gil else None,
             ("the current thread state is null: that is what Python read", "siginfo") if case.is_null else None,
             noticed,

@@ -5,6 +5,7 @@ from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import through_bad_object
 
@@ -39,7 +40,7 @@ class OpNullDereference(Cause):
         null = case.is_null
         if not null and not through_bad_object(case):
             return None
-        pointer = "a null pointer" if null else "a pointer to no object"
+        pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
         instruction = fault.instruction
         return Finding(
@@ -68,6 +69,8 @@ class OpNullDereference(Cause):
 def _strength(case: Case, null: bool) -> float:
     if activity(case) is not None:
         return POSSIBLE + 0.05  # the compiler's own pointers: compiler-bug says more
+    if not null and case.custom_libraries and sources_of(case.crash).foreign:
+        return POSSIBLE  # a library that Python hands memory to may have overwritten the object
     if case.custom_libraries or case.owner == "python":
         return LIKELY
     return STRONG if null else LIKELY + 0.05
