@@ -153,7 +153,7 @@ def test_sparse_members_of_a_tar_archive() -> None:
 def test_lines_that_are_no_table() -> None:
     chance = random.Random(1)
     lines = "".join(",".join("x" * chance.randrange(1, 40)) + "\n" for _ in range(200))
-    assert unchecked(checked(CsvFile(), lines.encode())) == ["columns and numbers of CSV files"]
+    assert unchecked(checked(CsvFile(), lines.encode())) == ["columns, quotes and numbers of CSV files"]
 
 
 def test_numbers_in_maps() -> None:
