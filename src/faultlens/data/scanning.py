@@ -45,7 +45,7 @@ class LocalEngine:
             yield from pool.run(pieces)
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     job: Job = Job()
     schema: Schema | None = None
     resume: bool = False
@@ -53,7 +53,7 @@ class Wishes(NamedTuple):
     piece_size: int = plan.PIECE
 
 
-NO_WISHES = Wishes()
+DEFAULTS = Options()
 
 
 class Progress(NamedTuple):
@@ -67,7 +67,7 @@ class Progress(NamedTuple):
 
 def scan(
     roots: Sequence[str],
-    wishes: Wishes = NO_WISHES,
+    options: Options = DEFAULTS,
     engine: Engine | None = None,
     tell: Callable[[str | Progress], None] = lambda _: None,
 ) -> Scan:
@@ -76,24 +76,24 @@ def scan(
     engine = engine or LocalEngine()
     plan.check_roots(roots)
     tell("looking for files")
-    found = list(plan.files(roots, wishes.piece_size))
+    found = list(plan.files(roots, options.piece_size))
     known = [each for each in found if each.pieces]
     unknown = [each.path for each in found if each.unknown]
     if not known and not any(each.flaw for each in found):
         raise _nothing_there(roots, found)
     named = set(map(to_text, roots))
     problems = tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named)
-    job = wishes.job._replace(remote=any(is_remote(each.path) for each in known))
+    job = options.job._replace(remote=any(is_remote(each.path) for each in known))
     folded = Folded()
     for each in found:
         if each.flaw is not None:
             folded.add_flaw(each.flaw)
     who = writers() if any(not is_remote(each.path) for each in known) else {}
-    with Journal(wishes.journal or default_place(roots, job), wishes.resume) as journal:
+    with Journal(options.journal or default_place(roots, job), options.resume) as journal:
         resumed = _Run(known, job, engine, journal, folded, tell, began).all()
     flaws = [
         *folded.flaws,
-        *judged(folded, wishes.schema),
+        *judged(folded, options.schema),
         *duplicates(folded.files),
         *against_indexes(folded.files),
         *written(folded.files, who),

@@ -32,6 +32,10 @@ def always_fails(item):
     raise ValueError(f"{tf.strings.length(item)} bytes are no image")
 
 
+def always_eats(item):
+    return bytearray(b"x") * (700 << 20)
+
+
 def fork_and_go_on():
     os.fork()  # both return
 
