@@ -458,7 +458,7 @@ def test_what_cannot_be_saved_to(model: Any, tmp_path: Path, name: str, options:
 @pytest.mark.parametrize("name", ["model.keras/x.keras", "model.keras/deep/saved", "model.keras/x.weights.h5"])
 def test_a_file_is_no_folder(model: Any, tmp_path: Path, name: str) -> None:
     (tmp_path / "model.keras").write_bytes(b"a file")
-    with pytest.raises(faultlens.SaveError, match="model.keras is a file, not a folder"):
+    with pytest.raises(faultlens.SaveError, match=r"model\.keras is a file, not a folder"):
         faultlens.save(model, tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.keras"]
 

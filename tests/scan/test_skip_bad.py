@@ -269,5 +269,5 @@ def test_a_name_that_is_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_severity_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(FaultlensError, match="There is no severity 'x'. Say 'error' or 'warning'."):
+    with pytest.raises(FaultlensError, match="There is no severity 'x'"):
         faultlens.data.skip_bad(str(tmp_path / "a.tfrecord"), [], severity="x")  # type: ignore[arg-type]

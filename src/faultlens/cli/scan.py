@@ -88,8 +88,8 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.data.aggregate import schema
     from faultlens.data.engine.pool import PATIENCE_S, Job
-    from faultlens.data.judging import schema
     from faultlens.data.look import Wanted
     from faultlens.data.scanning import Options, scan
 

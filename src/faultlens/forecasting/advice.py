@@ -1,4 +1,4 @@
-"""What would make it smaller, and by how much: measured where that is possible, reckoned else."""
+"""What would make it smaller, and by how much: measured where that is possible, estimated else."""
 
 from __future__ import annotations
 

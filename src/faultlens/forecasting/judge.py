@@ -200,7 +200,7 @@ def _assumptions(account: Account) -> list[str]:
     if hides_growth(account.series, account.base, account.known):
         told.append(
             "the runs do not show how memory grows with the batch (batches are small, or as much was in use before):"
-            " larger ones are reckoned from the outputs of the layers"
+            " larger ones are estimated from the outputs of the layers"
         )
     if account.inference is None:
         told.append("evaluation and inference could not be measured")

@@ -32,7 +32,7 @@ def always_fails(item):
     raise ValueError(f"{tf.strings.length(item)} bytes are no image")
 
 
-def always_eats(item):
+def always_eats(item):  # noqa: ARG001
     return bytearray(b"x") * (700 << 20)
 
 
