@@ -283,7 +283,7 @@ def test_functions_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "leaves.py").write_text("import sys; sys.exit(4)")
 
     def problem(using: str) -> str:
-        with Decoder(hostile(using=using, folder=str(tmp_path))) as decoder:
+        with Decoder(hostile(using=using, folder=str(tmp_path), memory=64 << 20)) as decoder:
             with pytest.raises(FaultlensError) as caught:
                 list(decoder.tried(items([b"fine"] * 40)))
             return caught.value.problem
