@@ -81,7 +81,7 @@ def test_a_batch_too_large_for_the_runs_is_extrapolated():
         (["models.py"], "names no function"),
         (["missing.py:build"], "There is no file missing.py"),
         ([f"{MODELS}:images", "--limit", "much"], "'much' is no limit"),
-        ([f"{MODELS}:images", "--data-spec", "nothing"], "says nothing of the data"),
+        ([f"{MODELS}:images", "--data-spec", "nothing"], "does not describe the data"),
     ],
 )
 def test_what_cannot_be_is_told_in_one_sentence(words, sentence):

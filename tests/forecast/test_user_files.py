@@ -192,11 +192,12 @@ def test_so_are_functions_of_data():
 
 
 CRASHES = """
-import ctypes
+import ctypes, tensorflow
 
 class Reads(keras.layers.Layer):
     def call(self, x):
-        ctypes.string_at(0)
+        if tensorflow.executing_eagerly():  # not yet when it is built
+            ctypes.string_at(0)
         return x
 
 def crashes():
@@ -211,7 +212,35 @@ def test_a_model_that_crashes_is_diagnosed(tmp_path, monkeypatch):
     told = forecast(f"{write(tmp_path, CRASHES)}:crashes", "--batch", "1")
     assert told.status == 2
     assert "null-pointer-passed" in told.errors
-    assert "train.py:14" in told.errors
+    assert "train.py:15" in told.errors
     assert "check the pointer before the call" in told.errors
     assert told.errors.endswith("faultlens: No forecast could be made: training with a batch of 1 died.\n")
     assert list((tmp_path / "home").glob("**/report.json"))
+
+
+def test_a_function_that_crashes_while_it_builds(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
+    text = """
+    def crashes():
+        import ctypes
+        ctypes.string_at(0)
+    """
+    told = forecast(f"{write(tmp_path, text)}:crashes", "--batch", "2")
+    assert told.status == 2
+    assert told.errors.endswith("faultlens: No forecast could be made: building the model died.\n")
+
+
+def test_what_is_assumed_of_a_model_that_is_not_compiled(tmp_path):
+    text = """
+    def bare():
+        return keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    """
+    file = write(tmp_path, text)
+    with Runs(sys.executable, []) as runs:
+        runs.wait_until_ready()
+        assert measured(runs, "bare", file=file).result["notes"] == [
+            "the model is not compiled: optimizer adam, loss mse assumed"
+        ]
+        assert measured(runs, "bare", file=file, optimizer="sgd").result["notes"] == [
+            "the model is not compiled: loss mse assumed"
+        ]

@@ -442,6 +442,8 @@ def test_an_optimizer_of_other_weights(tmp_path: Path) -> None:
         ("model.keras.bak", {}, r"Keras has no format for the ending \.bak"),
         ("model.h5", {"format": "keras"}, "is no name for the format 'keras'"),
         ("model", {"format": "weights"}, "is no name for the format 'weights'"),
+        ("x" * 250 + ".keras", {}, "its name of 256 characters is too long"),
+        ("x" * 300, {"background": True}, "its name of 300 characters is too long"),
     ],
 )
 def test_what_cannot_be_saved_to(model: Any, tmp_path: Path, name: str, options: Any, problem: str) -> None:
@@ -451,6 +453,14 @@ def test_what_cannot_be_saved_to(model: Any, tmp_path: Path, name: str, options:
         faultlens.save(model, path, **options)
     assert (tmp_path / "folder" / "thing.keras").is_dir()
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("name", ["model.keras/x.keras", "model.keras/deep/saved", "model.keras/x.weights.h5"])
+def test_a_file_is_no_folder(model: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.keras").write_bytes(b"a file")
+    with pytest.raises(faultlens.SaveError, match=r"model\.keras is a file, not a folder"):
+        faultlens.save(model, tmp_path / name)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.keras"]
 
 
 def test_folders_are_made_where_keras_and_tensorflow_make_them(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ class TestNumpy:
             assert (flaw.kind, flaw.severity) == ("not-finite", "warning")
             first = "[20, 1]" if array is values else "[25, 0]"
             assert flaw.reason == f"2 of its numbers are NaN or infinite, the first at {first}"
+        values[20, 1] = 0
+        assert flaws(NPY, saved(values))[0].reason == "one of its numbers is NaN or infinite, the first at [25, 0]"
         records = numpy.zeros(9, RECORD)
         records["inner"]["z"][7] = complex(0, numpy.inf)
         assert flaws(NPY, saved(records))[0].reason.endswith("the first at [7]")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from checked_bytes import checked
+from faultlens.data.aggregate.indexes import against_indexes
+from faultlens.data.aggregate.merge import File
 from faultlens.data.formats import hdf5_file, tables
 from faultlens.data.formats.arrow_file import ArrowFile
 from faultlens.data.formats.base import Format
@@ -18,8 +20,6 @@ from faultlens.data.formats.csv_file import CsvFile
 from faultlens.data.formats.hdf5_file import Hdf5File
 from faultlens.data.formats.parquet_file import ParquetFile
 from faultlens.data.formats.tfrecord import GzipTFRecord
-from faultlens.data.judging.folding import File
-from faultlens.data.judging.indexes import against_indexes
 from faultlens.records.scan import Checked, Identity
 from faultlens.text.sizes import MIB
 from tfrecords import example, file_of, framed

@@ -445,6 +445,23 @@ def test_values_that_the_promised_type_cannot_hold() -> None:
     )
 
 
+@pytest.mark.parametrize(("size", "seen"), [(99, "99 elements looked at (all of them)"),
+                                            (100, "100 elements looked at (all of them)"),
+                                            (101, "100 elements looked at (the first ones)")])  # fmt: skip
+def test_how_much_of_it_was_seen(size: int, seen: str) -> None:
+    assert str(check(Data.range(size))).startswith(seen)
+
+
+def test_what_lies_behind_the_first_elements_is_not_told() -> None:
+    def ends_badly() -> Iterator[Any]:
+        yield from range(5)
+        raise ValueError("behind them")
+
+    dataset = Data.from_generator(ends_badly, output_signature=tf.TensorSpec([], tf.int32))
+    assert check(dataset, elements=5) and not check(dataset, elements=5).ended
+    assert not check(dataset, elements=6)
+
+
 def test_the_last_batch_is_a_note() -> None:
     result = check(Data.from_tensor_slices((images(), np.arange(20))).batch(8))
     assert [concern.reason for concern in result.concerns] == ["The last batch has 4 elements, the others 8."]

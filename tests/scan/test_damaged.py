@@ -17,7 +17,7 @@ import faultlens.data
 from faultlens.cli import main
 from faultlens.data.engine.pool import Job
 from faultlens.data.quarantine.quarantine import quarantine
-from faultlens.data.scanning import LocalEngine, Wishes, scan
+from faultlens.data.scanning import LocalEngine, Options, scan
 from faultlens.errors import FaultlensError
 from faultlens.model_files.crc32c import crc32c, masked
 from faultlens.records.scan import Scan
@@ -136,7 +136,7 @@ def damages(seed: int) -> Iterator[Damaged]:
 
 def scanned(folder: Path, piece_size: int, workers: int = 1) -> Scan:
     return scan(
-        [str(folder)], Wishes(Job(), journal=folder.parent / "journal", piece_size=piece_size), LocalEngine(workers)
+        [str(folder)], Options(Job(), journal=folder.parent / "journal", piece_size=piece_size), LocalEngine(workers)
     )
 
 

@@ -75,8 +75,8 @@ def items(data: Sequence[bytes], what: str = "record") -> Iterator[Item]:
 
 
 def hostile(**more: object) -> Decoding:
-    wishes = Decoding(python=sys.executable, using="hostile_decoder:act", folder=str(PROGRAMS))
-    return wishes._replace(**more)
+    options = Decoding(python=sys.executable, using="hostile_decoder:act", folder=str(PROGRAMS))
+    return options._replace(**more)
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +273,7 @@ UNUSABLE = {
     "hostile_decoder:KEPT": "KEPT is not a function",
     "leaves:parse": "SystemExit: 4",
     "hostile_decoder:always_fails": "Every one of the first 32 items",
+    "hostile_decoder:always_eats": "Every one of the first 32 items",
 }
 
 
@@ -282,7 +283,7 @@ def test_functions_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "leaves.py").write_text("import sys; sys.exit(4)")
 
     def problem(using: str) -> str:
-        with Decoder(hostile(using=using, folder=str(tmp_path))) as decoder:
+        with Decoder(hostile(using=using, folder=str(tmp_path), memory=64 << 20)) as decoder:
             with pytest.raises(FaultlensError) as caught:
                 list(decoder.tried(items([b"fine"] * 40)))
             return caught.value.problem
@@ -291,6 +292,7 @@ def test_functions_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monke
         told = dict(zip(UNUSABLE, both.map(problem, UNUSABLE), strict=True))
     for using, words in UNUSABLE.items():
         assert words in told[using] and using in told[using]
+    assert "memory" in told["hostile_decoder:always_eats"]
     with pytest.raises(FaultlensError, match="names no function"):
         Decoder(hostile(using="hostile_decoder"))
     with Decoder(hostile(python="/no/such/python")) as decoder, pytest.raises(FaultlensError, match="Cannot run"):

@@ -22,7 +22,7 @@ import pytest
 
 from faultlens.data import scanning
 from faultlens.data.engine.pool import Job
-from faultlens.data.scanning import LocalEngine, Wishes, scan
+from faultlens.data.scanning import LocalEngine, Options, scan
 from faultlens.records.scan import Flaw, Scan
 from tfrecords import example, file_of
 
@@ -83,7 +83,7 @@ def test_every_reader_that_dies_names_its_item(tmp_path: Path) -> None:
     lines = ["ok", "segv", "bad", "abort", "ok", "leave", "kill", "sleep", "eat", "ok"]
     deadly(tmp_path / "data", *lines)
     job = Job(patience=2.0, memory=400 << 20)
-    found = scan([str(tmp_path / "data")], Wishes(job=job), LocalEngine(1))
+    found = scan([str(tmp_path / "data")], Options(job=job), LocalEngine(1))
     kinds = {flaw.place.record: (flaw.kind, flaw.reason) for flaw in found.flaws}
     assert {record: kind for record, (kind, _) in kinds.items()} == {
         2: "deadly", 3: "structure", 4: "deadly", 6: "deadly", 7: "deadly", 8: "endless", 9: "greedy",
@@ -95,7 +95,7 @@ def test_every_reader_that_dies_names_its_item(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("with_plugin")
 def test_a_mistake_of_a_format_is_no_health(tmp_path: Path) -> None:
     deadly(tmp_path / "data", "ok", "bug", "ok")
-    (flaw,) = scan([str(tmp_path / "data")], Wishes(), LocalEngine(1)).flaws
+    (flaw,) = scan([str(tmp_path / "data")], Options(), LocalEngine(1)).flaws
     assert flaw.severity == "error"
     assert "KeyError" in flaw.reason
 
@@ -152,26 +152,26 @@ def test_a_journal_that_was_cut_off_is_used_up_to_there(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     damaged_files(folder, 6)
     journal = tmp_path / "journal"
-    whole = scan([str(folder)], Wishes(journal=journal), LocalEngine(1))
+    whole = scan([str(folder)], Options(journal=journal), LocalEngine(1))
     data = journal.read_bytes()
     for size in (0, 10, len(data) // 2, len(data) - 1):
         journal.write_bytes(data[:size])
-        again = scan([str(folder)], Wishes(journal=journal, resume=True), LocalEngine(1))
+        again = scan([str(folder)], Options(journal=journal, resume=True), LocalEngine(1))
         assert told(again) == told(whole)
         assert again.resumed == data[:size].count(b"\n")
     hostile = data[: len(data) // 3] + b'{"piece": 1}\n\xff\xfe' + data[len(data) // 3 :]
     journal.write_bytes(hostile)
-    assert told(scan([str(folder)], Wishes(journal=journal, resume=True), LocalEngine(1))) == told(whole)
+    assert told(scan([str(folder)], Options(journal=journal, resume=True), LocalEngine(1))) == told(whole)
 
 
 def test_only_what_is_new_or_changed_is_read_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     damaged_files(folder, 5)
-    wishes = Wishes(journal=tmp_path / "journal", resume=True)
-    scan([str(folder)], wishes, LocalEngine(1))
+    options = Options(journal=tmp_path / "journal", resume=True)
+    scan([str(folder)], options, LocalEngine(1))
     changed = sorted(folder.iterdir())[0]
     changed.write_bytes(changed.read_bytes() + b"rubbish behind it")
-    again = scan([str(folder)], wishes, LocalEngine(1))
+    again = scan([str(folder)], options, LocalEngine(1))
     assert again.resumed == 4
     assert any(flaw.place.path == str(changed) and flaw.kind == "trailing" for flaw in again.flaws)
 
@@ -252,9 +252,9 @@ def test_remote_files_are_read_through_fsspec(tmp_path: Path) -> None:
     try:
         address = f"http://127.0.0.1:{server.server_port}"
         names = [path.name for path in sorted(folder.iterdir())]
-        here = scan([str(folder / name) for name in names], Wishes(), LocalEngine(1))
-        there = scan([f"{address}/{name}" for name in names], Wishes(piece_size=10_000), LocalEngine(2))
-        gone = scan([f"{address}/nothing.tfrecord", f"{address}/{names[0]}"], Wishes(), LocalEngine(1))
+        here = scan([str(folder / name) for name in names], Options(), LocalEngine(1))
+        there = scan([f"{address}/{name}" for name in names], Options(piece_size=10_000), LocalEngine(2))
+        gone = scan([f"{address}/nothing.tfrecord", f"{address}/{names[0]}"], Options(), LocalEngine(1))
     finally:
         server.shutdown()
     facts = lambda found: [(flaw.place.path.rpartition("/")[2], flaw.place.record, flaw.reason) for flaw in found.flaws]
@@ -275,7 +275,7 @@ def test_a_cluster_that_loses_a_node_finds_the_same(tmp_path: Path) -> None:
 
     folder = tmp_path / "data"
     damaged_files(folder, 30)
-    here = scan([str(folder)], Wishes(piece_size=1500), LocalEngine(2))
+    here = scan([str(folder)], Options(piece_size=1500), LocalEngine(2))
     assert here.flaws
     quiet = {"include_dashboard": False, "object_store_memory": 100 << 20, "num_cpus": 1}
     cluster = Cluster(initialize_head=True, head_node_args=quiet)
@@ -289,8 +289,8 @@ def test_a_cluster_that_loses_a_node_finds_the_same(tmp_path: Path) -> None:
                 killed.append(progress.seconds)
                 cluster.remove_node(nodes[0], allow_graceful=False)
 
-        wishes = Wishes(piece_size=1500, journal=tmp_path / "journal")
-        there = scan([str(folder)], wishes, RayEngine(cluster.address, pieces=4), kill_one)
+        options = Options(piece_size=1500, journal=tmp_path / "journal")
+        there = scan([str(folder)], options, RayEngine(cluster.address, pieces=4), kill_one)
     finally:
         import ray
 

@@ -267,3 +267,8 @@ def test_a_name_that_is_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for dataset in (tf.data.TFRecordDataset([os.fsencode(path)]), [path], str(path)):
         good = faultlens.data.skip_bad(dataset, tmp_path / "found.json")
         assert list(good.as_numpy_iterator()) == texts(3)
+
+
+def test_a_severity_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(FaultlensError, match="There is no severity 'x'"):
+        faultlens.data.skip_bad(str(tmp_path / "a.tfrecord"), [], severity="x")  # type: ignore[arg-type]

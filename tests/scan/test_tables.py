@@ -116,7 +116,9 @@ class TestCsv:
         (flaw,) = flaws(CSV, quoted[: quoted.rindex(b'x""')])
         assert (flaw.kind, flaw.place.record) == ("truncated", 200)
         last = text(["a,b", *(f'{row},"some text"' for row in range(200))])
-        assert [flaw.reason for flaw in flaws(CSV, last[:-4])] == ["it ends within quotes"]
+        assert [flaw.reason for flaw in flaws(CSV, last[:-4])] == [
+            "it ends within the quoted field that opens at byte 3,082 (line 201)"
+        ]
         assert kinds(CSV, text([f"{row},Zoë" for row in range(200)])[:-2]) == ["truncated"]
 
     def test_quote_that_is_not_closed(self) -> None:
@@ -124,6 +126,45 @@ class TestCsv:
         lines[100] = '99,"say ""x"", or y,99'
         first = flaws(CSV, text(lines))[0]
         assert (first.kind, first.place.record) == ("structure", 100)
+        assert first.reason == "a quoted field opens at byte 2,370 (line 101) and is never closed"
+
+    @pytest.mark.parametrize("chunk", [csv_records.CHUNK, 100])
+    @pytest.mark.parametrize("at", [0, 2, 100, 200])
+    @pytest.mark.parametrize("other", ["text {}", '"say ""x"", or y"', '"one, {}\n\ntwo"', '"say \\"x, {}\\""', "{}.5"])
+    def test_the_only_quote_that_is_not_closed(
+        self, other: str, at: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever the other fields are like: a reader stops here, or takes the rest of the file for one field."""
+        monkeypatch.setattr(csv_records, "CHUNK", chunk)
+        lines = ["a,b,c", *(f"{row},{other.format(row)},{row}" for row in range(200))]
+        lines[at] = 'x,y,"never closed'
+        before = text(lines[:at]) if at else b""
+        (flaw,) = flaws(CSV, text(lines))
+        assert (flaw.kind, flaw.severity, flaw.place.record) == ("structure", "error", at)
+        assert (flaw.place.offset, flaw.place.size) == (len(before), len(lines[at]))
+        line = before.count(b"\n") + 1
+        assert flaw.reason == f"a quoted field opens at byte {len(before) + 4:,} (line {line}) and is never closed"
+
+    def test_a_quote_that_is_not_closed_in_a_column_of_numbers(self) -> None:
+        lines = ["a,b,c", *numbers()]
+        lines[150] = '1,"2,3'
+        assert [(flaw.kind, flaw.severity, flaw.place.record) for flaw in flaws(CSV, text(lines))] == [
+            ("structure", "error", 150)
+        ]
+
+    def test_behind_a_quote_that_is_not_closed_others_are_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(csv_records, "MAX_RECORD", 3000)
+        monkeypatch.setattr(csv_records, "CHUNK", 1000)
+        lines = ["a,b", '0,"never closed', *(f"{row},text {row}" for row in range(150))] + ['1,"two\nlines"'] * 200
+        assert [flaw.place.record for flaw in flaws(CSV, text(lines))] == [1]
+
+    def test_quotes_that_are_characters_are_noted(self) -> None:
+        found = checked(CSV, HEALTHY["quotes that are characters"])
+        assert found.notes == (
+            "201 of its lines have quotes that are not closed: the quotes of this file are taken for characters",
+        )
+        lines = ["text\tclass", *(f'"so" he said\t{row}' for row in range(100)), '"yes\t1']
+        assert flaws(CSV, text(lines)) == ()
 
     def test_zeros(self) -> None:
         data = bytearray(text(numbers()))

@@ -26,7 +26,7 @@ from faultlens.data.formats.tfrecord import TFRecord
 from faultlens.data.formats.zip_file import ZipFile
 from faultlens.data.look import MAX_FLAWS
 from faultlens.data.native import PythonWalker
-from faultlens.data.scanning import LocalEngine, Wishes, scan
+from faultlens.data.scanning import LocalEngine, Options, scan
 from faultlens.data.tfrecord import records
 from faultlens.records.scan import Checked, Scan
 from tfrecords import example, file_of
@@ -153,7 +153,7 @@ def test_sparse_members_of_a_tar_archive() -> None:
 def test_lines_that_are_no_table() -> None:
     chance = random.Random(1)
     lines = "".join(",".join("x" * chance.randrange(1, 40)) + "\n" for _ in range(200))
-    assert unchecked(checked(CsvFile(), lines.encode())) == ["columns and numbers of CSV files"]
+    assert unchecked(checked(CsvFile(), lines.encode())) == ["columns, quotes and numbers of CSV files"]
 
 
 def test_numbers_in_maps() -> None:
@@ -227,7 +227,7 @@ def test_links_that_lead_nowhere_are_counted(tmp_path: Path) -> None:
 def test_warnings_that_are_only_counted_are_no_errors(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(file_of([example(x=[float("nan")])] * (MAX_FLAWS + 500)))
-    found = scan([str(path)], Wishes(), LocalEngine(1))
+    found = scan([str(path)], Options(), LocalEngine(1))
     assert (found.errors, found.warnings) == (0, MAX_FLAWS + 500)
     assert Findings(found).paths() == []
     assert Findings(found, "warning").untold == {str(path)}

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from faultlens.data.aggregate.merge import Merged, misaligned
 from faultlens.data.engine import plan
 from faultlens.data.engine.checking import Signs, check
-from faultlens.data.judging.folding import Folded, mended
 from faultlens.data.look import Wanted
 from faultlens.model_files.crc32c import crc32c, masked
 
@@ -68,17 +68,17 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def scanned(path: Path, data: bytes | None = None, piece_size: int = plan.PIECE, wanted: Wanted = PLAIN) -> Folded:
+def scanned(path: Path, data: bytes | None = None, piece_size: int = plan.PIECE, wanted: Wanted = PLAIN) -> Merged:
     """The file, checked in this process, piece by piece."""
     if data is not None:
         path.write_bytes(data)
     (found,) = plan.files([str(path)], piece_size)
-    folded = Folded()
+    merged = Merged()
     if found.flaw is not None:
-        folded.add_flaw(found.flaw)
+        merged.add_flaw(found.flaw)
     pieces = [check(piece, wanted, UNHEARD) for piece in found.pieces]
-    while (again := mended(pieces)) is not None:
+    while (again := misaligned(pieces)) is not None:
         pieces[again[0]] = check(again[1], wanted, UNHEARD)
     if pieces:
-        folded.add(pieces)
-    return folded
+        merged.add(pieces)
+    return merged

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from faultlens.forecasting import judge
-from faultlens.forecasting.account import Account, Wishes
+from faultlens.forecasting.account import Account, Options
 from faultlens.forecasting.bound import bound_of
 from faultlens.forecasting.estimate import Series
 from faultlens.records.forecast import Bound, Peak
@@ -32,7 +32,7 @@ def account(name: str, batch: int, bound: Bound) -> Account:
     described = {**model["model"], "name": name, "optimizer_name": "adam", "accumulates": 1, "parameters": 1}
     return Account(
         subject=name,
-        wishes=Wishes(batch=batch, python="python", bound=bound),
+        options=Options(batch=batch, python="python", bound=bound),
         series=[Series(size, tuple(peaks)) for size, peaks in model["series"]],
         base=model["base"],
         largest={"model": described, "example": model["example"]},

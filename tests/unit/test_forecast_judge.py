@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from faultlens.forecasting import judge
-from faultlens.forecasting.account import Account, Wishes
+from faultlens.forecasting.account import Account, Options
 from faultlens.forecasting.data_spec import DataSpec
 from faultlens.forecasting.estimate import Series
 from faultlens.forecasting.runs import Ran
@@ -48,7 +48,7 @@ INFERRED = Ran(
 def account(limit: int = 4 * GIB, batch: int = 256, spec: DataSpec = DataSpec({}), **more: object) -> Account:  # noqa: B008
     known = Account(
         subject="train.py:build",
-        wishes=Wishes(batch=batch, python="python", bound=Bound(limit=limit, what="as given"), spec=spec),
+        options=Options(batch=batch, python="python", bound=Bound(limit=limit, what="as given"), spec=spec),
         series=SERIES,
         base=300 * MIB,
         largest=LARGEST,

@@ -28,6 +28,14 @@ def test_what_says_nothing_is_told_with_an_example(text):
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "unit"), [("shuffle=-1", "examples"), ("cache=all", "examples"), ("prefetch=-1", "batches")]
+)
+def test_buffers_are_counted(text, unit):
+    with pytest.raises(FaultlensError, match=f"takes a number of {unit}: {text!r} has none"):
+        parse(text)
+
+
 def test_a_function_is_named_with_its_file(tmp_path):
     file = tmp_path / "train.py"
     file.write_text("")

@@ -78,6 +78,91 @@ def two_generations(target: Path) -> Path:
 # ------------------------------------------------------------------------------------------- what is found
 
 
+@pytest.mark.parametrize(
+    ("name", "is_archive", "kerases", "loads"),
+    [
+        ("model.h5", True, ("3.15.1",), False),
+        ("model.hdf5", True, ("2.15.0",), False),
+        ("model.h5", True, (), False),
+        ("model.keras", False, ("3.15.1",), False),
+        ("model.keras", False, ("2.15.0",), None),
+        ("model.keras", False, ("3.15.1", "2.19.0"), None),
+        ("model.keras", True, ("3.15.1",), None),
+        ("model.h5", False, ("3.15.1",), None),
+    ],
+)
+def test_a_format_under_the_name_of_another(
+    verify: Verify,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    is_archive: bool,
+    kerases: tuple[str, ...],
+    loads: bool | None,
+) -> None:
+    monkeypatch.setattr("faultlens.cli.verify._python", lambda _: (sys.executable, kerases))
+    (tmp_path / name).write_bytes(keras_archive() if is_archive else hdf5())
+    status, found = verify(name)
+    (generation,) = found["saves"][0]["generations"]
+    assert (status, generation["whole"], generation["loaded"]) == (0 if loads is None else 1, True, loads)
+    if loads is False:
+        assert ("under the name of an HDF5 file" if is_archive else "does not read under") in generation["load_problem"]
+        assert f"mv -n {name} model.{'keras' if is_archive else 'h5'}" in generation["load_problem"]
+        assert not (is_archive and generation["taken"])
+
+
+def test_a_checkpoint_that_lost_its_index_is_found_in_its_folder(verify: Verify, tmp_path: Path) -> None:
+    prefix = tmp_path / "train" / "ckpt-1"
+    write_checkpoint(prefix)
+    write_checkpoint(tmp_path / "train" / "ckpt-2")
+    index = prefix.with_name("ckpt-1.index")
+    index.unlink()
+    status, found = verify("train")
+    assert (status, states(found)) == (1, {"train/ckpt": [True, False]})
+    assert found["saves"][0]["generations"][1]["damages"] == [
+        "ckpt-1.index is missing, so that the data files cannot be understood"
+    ]
+    prefix.with_name("ckpt-2.index").unlink()
+    assert states(verify("train")[1]) == {"train/ckpt": [False, False]}
+    assert states(verify("train/ckpt-1")[1]) == {"train/ckpt-1": [False]}
+
+
+def test_a_managed_checkpoint_that_lost_its_index(verify: Verify, tmp_path: Path) -> None:
+    prefix = tmp_path / "ckpt-1"
+    write_checkpoint(prefix)
+    write_manifest(tmp_path / "ckpt", prefix, 1, (".index", ".data-00000-of-00001"), "checkpoint")
+    prefix.with_name("ckpt-1.index").unlink()
+    status, found = verify(".")
+    assert (status, states(found)) == (0, {"ckpt": []})
+    assert found["saves"][0]["notes"] == [
+        "an interrupted save left data without an index (ckpt-1); the next save removes it"
+    ]
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "ckpt-1"\n')  # it was written to the end
+    status, found = verify(".")
+    assert (status, states(found)) == (1, {"ckpt": [False]})
+    assert found["saves"][0]["generations"][0]["damages"] == [
+        "ckpt-1.index is missing, so that the data files cannot be understood"
+    ]
+
+
+def test_what_is_gone_altogether(verify: Verify, tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "checkpoint").write_text('model_checkpoint_path: "ckpt-5"\n')
+    model = tmp_path / "models" / "model.keras"
+    model.parent.mkdir()
+    model.write_bytes(keras_archive())
+    write_manifest(model, model, 1)
+    model.unlink()
+    status, found = verify("train", "models")
+    assert status == 1
+    assert [(save["path"], save["missing"], save["generations"]) for save in found["saves"]] == [
+        ("train/ckpt", True, []),
+        ("models/model.keras", True, []),
+    ]
+    assert found["saves"][0]["notes"] == ["the file `checkpoint` names ckpt-5, which is not there"]
+    assert verify(model)[0] == 1
+
+
 def test_every_format(verify: Verify, tmp_path: Path) -> None:
     (tmp_path / "model.keras").write_bytes(keras_archive())
     (tmp_path / "model.h5").write_bytes(hdf5())
@@ -128,7 +213,7 @@ def test_generations_and_which_one_is_loaded(verify: Verify, tmp_path: Path) -> 
     for name in (".faultlens/model.keras/00000001.keras", ".faultlens/model.keras", ".faultlens", "."):
         assert states(verify(name)[1]) == {"model.keras": [True]}, name
     kept.unlink()
-    assert verify("model.keras")[0] == 2
+    assert verify("model.keras")[0] == 1  # its manifest is still there
 
 
 def test_what_was_changed_after_it_was_written(verify: Verify, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.forecasting.account import Wishes
+    from faultlens.forecasting.account import Options
     from faultlens.forecasting.bound import bound_of
     from faultlens.forecasting.crashed import CrashedError
     from faultlens.forecasting.data_spec import parse
@@ -65,7 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from faultlens.target_env.interpreter import find_interpreter
 
     subject = subject_of(arguments.function)
-    wishes = Wishes(
+    options = Options(
         batch=arguments.batch,
         python=find_interpreter(output.python_for(arguments), dict(os.environ)).executable,
         bound=bound_of(arguments.limit),
@@ -77,7 +77,7 @@ def handle(arguments: argparse.Namespace) -> int:
     )
     try:
         with output.Status() as status:
-            found = forecast(subject, wishes, status.tell)
+            found = forecast(subject, options, status.tell)
     except CrashedError as error:
         from faultlens.doctor.aftermath import with_findings
 

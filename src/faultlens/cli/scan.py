@@ -88,22 +88,22 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    from faultlens.data.aggregate import schema
     from faultlens.data.engine.pool import PATIENCE_S, Job
-    from faultlens.data.judging import schema
     from faultlens.data.look import Wanted
-    from faultlens.data.scanning import Wishes, scan
+    from faultlens.data.scanning import Options, scan
 
     _check_arguments(arguments)
     decoding = _decoding(arguments)
     patience = max(PATIENCE_S, 3 * arguments.time_limit)
-    wishes = Wishes(
+    options = Options(
         job=Job(wanted=Wanted(pixels=arguments.pixels), decoding=decoding, patience=patience),
         schema=schema.read(Path(arguments.schema)) if arguments.schema else None,
         resume=arguments.resume,
     )
     status = _Status()
     try:
-        found = scan(arguments.paths, wishes, _engine(arguments), status.tell)
+        found = scan(arguments.paths, options, _engine(arguments), status.tell)
         if arguments.quarantine:
             from faultlens.data.quarantine.quarantine import quarantine
 

@@ -49,11 +49,12 @@ def register(verbs: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.report.verified import render
-    from faultlens.verify.verify import Wishes, verify
+    from faultlens.verify.verify import Options, verify
 
-    wishes = Wishes(_python(arguments), arguments.load, arguments.time_limit)
+    python, kerases = _python(arguments)
+    options = Options(python, arguments.load, arguments.time_limit, kerases)
     with output.Status() as status:
-        found = verify(arguments.paths, wishes, status.tell)
+        found = verify(arguments.paths, options, status.tell)
     output.present(found, arguments, render)
     sys.stdout.flush()
     for problem in found.problems:
@@ -61,13 +62,16 @@ def handle(arguments: argparse.Namespace) -> int:
     return exit_status(findings=found.damaged, unseen=found.untold)
 
 
-def _python(arguments: argparse.Namespace) -> str:
-    """Without one that runs, all is looked at that can be without."""
+def _python(arguments: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
+    """And the versions of its Keras. Without one that runs, all is looked at that can be without."""
+    from faultlens.target_env.distributions import installed
     from faultlens.target_env.interpreter import find_interpreter
 
     try:
-        return find_interpreter(output.python_for(arguments), dict(os.environ)).executable
+        interpreter = find_interpreter(output.python_for(arguments), dict(os.environ))
     except FaultlensError:
         if arguments.python is not None:
             raise
-        return sys.executable
+        return sys.executable, ()
+    kerases = tuple(each.version for each in installed(interpreter.path) if each.key in ("keras", "tf-keras"))
+    return interpreter.executable, kerases

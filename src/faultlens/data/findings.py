@@ -23,6 +23,8 @@ class Findings:
     """Flaws of a severity or worse. Files are known by their absolute path, a text: see `text/file_names.py`."""
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
+        if severity not in _RANKS:
+            raise FaultlensError(f"There is no severity {severity!r:.60}.", "Say 'error' or 'warning'.")
         scan = given if isinstance(given, Scan) else _scan(given)
         # On another machine, the data may lie elsewhere: then they are looked for from here.
         folder = scan.folder if os.path.isdir(to_name(scan.folder)) else ""

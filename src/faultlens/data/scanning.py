@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
+from faultlens.data.aggregate.duplicates import duplicates
+from faultlens.data.aggregate.indexes import against_indexes
+from faultlens.data.aggregate.merge import Merged, by_place, misaligned
+from faultlens.data.aggregate.outliers import outliers
+from faultlens.data.aggregate.schema import Schema
+from faultlens.data.aggregate.writers import writers, written
 from faultlens.data.engine import plan
 from faultlens.data.engine.journal import Journal, default_place
 from faultlens.data.engine.pool import Job, Pool
-from faultlens.data.judging.duplicates import duplicates
-from faultlens.data.judging.folding import Folded, by_place, mended
-from faultlens.data.judging.indexes import against_indexes
-from faultlens.data.judging.odd import judged
-from faultlens.data.judging.schema import Schema
-from faultlens.data.judging.writers import writers, written
 from faultlens.data.source import is_remote
 from faultlens.errors import FaultlensError
 from faultlens.records.scan import Checked, Flaw, Piece, Scan, Scanned
@@ -45,7 +47,7 @@ class LocalEngine:
             yield from pool.run(pieces)
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     job: Job = Job()
     schema: Schema | None = None
     resume: bool = False
@@ -53,7 +55,7 @@ class Wishes(NamedTuple):
     piece_size: int = plan.PIECE
 
 
-NO_WISHES = Wishes()
+DEFAULTS = Options()
 
 
 class Progress(NamedTuple):
@@ -67,7 +69,7 @@ class Progress(NamedTuple):
 
 def scan(
     roots: Sequence[str],
-    wishes: Wishes = NO_WISHES,
+    options: Options = DEFAULTS,
     engine: Engine | None = None,
     tell: Callable[[str | Progress], None] = lambda _: None,
 ) -> Scan:
@@ -76,49 +78,60 @@ def scan(
     engine = engine or LocalEngine()
     plan.check_roots(roots)
     tell("looking for files")
-    found = list(plan.files(roots, wishes.piece_size))
+    found = list(plan.files(roots, options.piece_size))
     known = [each for each in found if each.pieces]
     unknown = [each.path for each in found if each.unknown]
     if not known and not any(each.flaw for each in found):
         raise _nothing_there(roots, found)
-    named = set(map(to_text, roots))
-    problems = tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named)
-    job = wishes.job._replace(remote=any(is_remote(each.path) for each in known))
-    folded = Folded()
+    job = options.job._replace(remote=any(is_remote(each.path) for each in known))
+    merged = Merged()
     for each in found:
         if each.flaw is not None:
-            folded.add_flaw(each.flaw)
+            merged.add_flaw(each.flaw)
     who = writers() if any(not is_remote(each.path) for each in known) else {}
-    with Journal(wishes.journal or default_place(roots, job), wishes.resume) as journal:
-        resumed = _Run(known, job, engine, journal, folded, tell, began).all()
-    flaws = [
-        *folded.flaws,
-        *judged(folded, wishes.schema),
-        *duplicates(folded.files),
-        *against_indexes(folded.files),
-        *written(folded.files, who),
-    ]
-    flaws.sort(key=lambda flaw: (*by_place(flaw.place), flaw.kind, flaw.reason))
-    return Scan(
+    with Journal(options.journal or default_place(roots, job), options.resume) as journal:
+        resumed = _Run(known, job, engine, journal, merged, tell, began).all()
+    flaws = _all_flaws(merged, options.schema, who)
+    named = set(map(to_text, roots))
+    return replace(
+        _result(merged, flaws),
         roots=tuple(map(to_text, roots)),
-        flaws=tuple(flaws),
         folder=to_text(os.path.abspath(os.curdir)),
-        files=_with_findings(folded, flaws),
-        flaws_untold=sum(folded.untold_errors.values()),
-        warnings_untold=sum(folded.untold_warnings.values()),
-        files_checked=len(folded.files),
         files_unread=sum(each.flaw is not None and not each.pieces for each in found),
         files_passed_over=len(unknown),
         hidden=sum(each.hidden for each in found),
-        records=folded.records,
-        bytes=folded.bytes,
-        decoded=folded.decoded,
         seconds=time.monotonic() - began,
         engine=engine.name,
         resumed=resumed,
-        unchecked=folded.unchecked,
-        problems=problems,
+        problems=tuple(f"{path} is in no format that faultlens knows. {ADVICE}" for path in unknown if path in named),
         not_held=confinement.available().not_held() if job.decoding is not None else (),
+    )
+
+
+def _all_flaws(merged: Merged, schema: Schema | None, who: Mapping[tuple[int, int], str]) -> list[Flaw]:
+    """Of single files, and of the data set as a whole."""
+    flaws = [
+        *merged.flaws,
+        *outliers(merged, schema),
+        *duplicates(merged.files),
+        *against_indexes(merged.files),
+        *written(merged.files, who),
+    ]
+    return sorted(flaws, key=lambda flaw: (*by_place(flaw.place), flaw.kind, flaw.reason))
+
+
+def _result(merged: Merged, flaws: Sequence[Flaw]) -> Scan:
+    return Scan(
+        roots=(),
+        flaws=tuple(flaws),
+        files=_with_findings(merged, flaws),
+        flaws_untold=sum(merged.untold_errors.values()),
+        warnings_untold=sum(merged.untold_warnings.values()),
+        files_checked=len(merged.files),
+        records=merged.records,
+        bytes=merged.bytes,
+        decoded=merged.decoded,
+        unchecked=merged.unchecked,
     )
 
 
@@ -142,11 +155,11 @@ class _Run:
         job: Job,
         engine: Engine,
         journal: Journal,
-        folded: Folded,
+        merged: Merged,
         tell: Callable[[str | Progress], None],
         began: float,
     ) -> None:
-        self._job, self._engine, self._journal, self._folded = job, engine, journal, folded
+        self._job, self._engine, self._journal, self._merged = job, engine, journal, merged
         self._tell, self._began = tell, began
         self._files = len(files)
         self._bytes = sum(piece.end - piece.start for file in files for piece in file.pieces)
@@ -185,28 +198,28 @@ class _Run:
         self._done += checked.piece.end - checked.piece.start
         whole = [each for _, each in sorted(pieces.items()) if each is not None]
         if len(whole) == len(pieces):
-            again = mended(whole)
+            again = misaligned(whole)
             if again is not None:
                 pieces[again[0]] = None
                 self._waiting.append(again)
             else:
-                self._folded.add(whole)
+                self._merged.add(whole)
                 del self._open[path]
         self._tell(
             Progress(
-                len(self._folded.files),
+                len(self._merged.files),
                 self._files,
                 self._done,
                 self._bytes,
-                len(self._folded.flaws),
+                len(self._merged.flaws),
                 time.monotonic() - self._began,
             )
         )
 
 
-def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
-    errors, warnings = dict(folded.untold_errors), dict(folded.untold_warnings)
-    noted = {path for path, file in folded.files.items() if file.notes} | {flaw.place.path for flaw in flaws}
+def _with_findings(merged: Merged, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]:
+    errors, warnings = dict(merged.untold_errors), dict(merged.untold_warnings)
+    noted = {path for path, file in merged.files.items() if file.notes} | {flaw.place.path for flaw in flaws}
     for flaw in flaws:
         if flaw.severity != "note":
             counts = errors if flaw.severity == "error" else warnings
@@ -222,6 +235,6 @@ def _with_findings(folded: Folded, flaws: Sequence[Flaw]) -> tuple[Scanned, ...]
             warnings=warnings.get(path, 0),
             notes=file.notes,
         )
-        for path, file in sorted(folded.files.items())
+        for path, file in sorted(merged.files.items())
         if path in errors or path in warnings or path in noted
     )

@@ -14,7 +14,7 @@ SaveFormat = Literal[".keras", ".h5", ".weights.h5", "savedmodel", "checkpoint"]
 PREFETCHED = 2  # batches, where nothing else is said
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     batch: int
     python: str
     bound: Bound
@@ -27,7 +27,7 @@ class Wishes(NamedTuple):
 
 class Account(NamedTuple):
     subject: str
-    wishes: Wishes
+    options: Options
     series: list[Series]  # training
     base: int  # bytes that a process holds that has only built the model
     largest: dict[str, Any]  # what the largest run said
@@ -57,10 +57,10 @@ class Account(NamedTuple):
     @property
     def pipeline(self) -> int:
         """Bytes in the input pipeline: batches made ahead, and the one that is being made."""
-        prefetched = PREFETCHED if self.wishes.spec.prefetch is None else self.wishes.spec.prefetch
-        return self.example * self.wishes.batch * (prefetched + 1)
+        prefetched = PREFETCHED if self.options.spec.prefetch is None else self.options.spec.prefetch
+        return self.example * self.options.batch * (prefetched + 1)
 
     @property
     def buffers(self) -> int:
         """Bytes of examples that are kept for shuffling, or for good; no run is long enough to fill them."""
-        return self.example * (self.wishes.spec.shuffle + self.wishes.spec.cache)
+        return self.example * (self.options.spec.shuffle + self.options.spec.cache)

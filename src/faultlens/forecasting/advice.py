@@ -1,4 +1,4 @@
-"""What would make it smaller, and by how much: measured where that is possible, reckoned else."""
+"""What would make it smaller, and by how much: measured where that is possible, estimated else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIGHT_FORMATS = ("checkpoint", ".weights.h5")
 def with_advice(found: Forecast, measuring: Measuring) -> Forecast:
     """Only where it is needed: further runs take time."""
     account = measuring.account()
-    limit = account.wishes.bound.limit
+    limit = account.options.bound.limit
     saving = found.saving.peak.high if found.saving else 0
     if max(found.training.high, saving) <= TIGHT * limit:
         return found
@@ -47,9 +47,9 @@ def with_advice(found: Forecast, measuring: Measuring) -> Forecast:
 
 def _smaller_batch(found: Forecast, account: Account) -> Iterator[Advice]:
     """Gradients summed up over several small batches are those of a large one."""
-    if account.model["accumulates"] > 1 or account.wishes.bound.gpu:
+    if account.model["accumulates"] > 1 or account.options.bound.gpu:
         return
-    batch, limit = found.batch, account.wishes.bound.limit
+    batch, limit = found.batch, account.options.bound.limit
     sums = int(account.model["trainable"])
     for parts in FEWER_PARTS:
         if batch % parts or batch == parts:
@@ -70,7 +70,7 @@ def _mixed_precision(found: Forecast, measuring: Measuring, account: Account) ->
     if account.model["mixed"] or account.model["policy"] != "float32" or "file" not in measuring.subject.request:
         return
     plain = measuring.trained[0]
-    policy = MIXED_GPU if account.wishes.bound.gpu else MIXED
+    policy = MIXED_GPU if account.options.bound.gpu else MIXED
     what = f"{MIXED_STEPS} steps with {policy}"
     ran = measuring.run(plain.batch, MIXED_STEPS, ["train"], what, policy=policy)
     if not ran.result:
@@ -86,7 +86,7 @@ def _mixed_precision(found: Forecast, measuring: Measuring, account: Account) ->
 
 
 def _buffers(found: Forecast, account: Account) -> Iterator[Advice]:
-    spec = account.wishes.spec
+    spec = account.options.spec
     if spec.shuffle:
         fewer = max(spec.shuffle // SMALLER_BUFFER, found.batch)
         yield Advice(
@@ -118,7 +118,7 @@ def _lighter_optimizer(found: Forecast, account: Account) -> Iterator[Advice]:
 def _other_format(found: Forecast, measuring: Measuring, account: Account) -> Iterator[Advice]:
     """Only where saving is what does not fit."""
     saving = found.saving
-    if saving is None or saving.peak.high <= max(TIGHT * account.wishes.bound.limit, found.training.peak):
+    if saving is None or saving.peak.high <= max(TIGHT * account.options.bound.limit, found.training.peak):
         return
     smallest = measuring.trained[0]
     others = [form for form in LIGHT_FORMATS if form != saving.format]

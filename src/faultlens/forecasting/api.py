@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from faultlens.errors import FaultlensError
 from faultlens.forecasting import forecast as steps
-from faultlens.forecasting.account import SaveFormat, Wishes
+from faultlens.forecasting.account import Options, SaveFormat
 from faultlens.forecasting.bound import bound_of
 from faultlens.forecasting.data_spec import parse
 from faultlens.forecasting.subject import described_model, function_of, subject_of
@@ -37,7 +37,7 @@ def forecast(
     size and returns the dataset, `memory` is what the processes may take."""
     if save not in get_args(SaveFormat):
         raise FaultlensError(f"There is no format {save!r:.60}.", f"Say one of {', '.join(get_args(SaveFormat))}.")
-    wishes = Wishes(
+    options = Options(
         batch=_batch(batch_size),
         python=sys.executable,
         bound=bound_of(str(limit)),
@@ -48,11 +48,11 @@ def forecast(
         memory=None if memory is None else _size(memory),
     )
     if isinstance(model, str):
-        return steps.forecast(subject_of(model), wishes, lambda _: None)
+        return steps.forecast(subject_of(model), options, lambda _: None)
     _check_model(model)
     with tempfile.TemporaryDirectory(prefix="faultlens-forecast-") as folder:
         subject = described_model(model, Path(folder), [path for path in sys.path if path])
-        return steps.forecast(subject, wishes, lambda _: None)
+        return steps.forecast(subject, options, lambda _: None)
 
 
 def _check_model(model: Any) -> None:

@@ -10,6 +10,7 @@ from faultlens.records.forecast import Bound
 from faultlens.system.cgroup import cgroup_of
 from faultlens.system.memory_limit import MACHINE, tightest_room
 from faultlens.system.nvidia_smi import survey
+from faultlens.text.quantities import count
 from faultlens.text.safe import one_line
 from faultlens.text.sizes import MIB, from_words
 
@@ -50,9 +51,14 @@ def here() -> Bound:
 
 def _own_gpu(index: int) -> Bound:
     found = survey(dict(os.environ))
-    gpus = found.gpus if found else ()
-    if index >= len(gpus) or gpus[index].memory is None:
-        raise FaultlensError(f"This machine shows no GPU {index}.", _HOW)
-    gpu = gpus[index]
-    assert gpu.memory is not None
+    if found is None:
+        raise FaultlensError("No GPU is known here: there is no nvidia-smi.", _HOW)
+    if not found.gpus:
+        why = f": {one_line(found.problem, 200)}" if found.problem else ""
+        raise FaultlensError(f"nvidia-smi shows no GPU{why}.", _HOW)
+    if index >= len(found.gpus):
+        raise FaultlensError(f"There is no GPU {index}: nvidia-smi shows {count(len(found.gpus), 'GPU')}.", _HOW)
+    gpu = found.gpus[index]
+    if gpu.memory is None:
+        raise FaultlensError(f"nvidia-smi does not say how much memory GPU {index} has.", _HOW)
     return Bound(limit=gpu.memory, what=gpu.name, gpu=True)

@@ -9,7 +9,8 @@ from faultlens.errors import FaultlensError
 from faultlens.text.safe import one_line
 
 _FIELD = re.compile(r"(?P<name>[\w./:-]+)=(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\](?:<(?P<bound>\d{1,15}))?")
-_SETTING = re.compile(r"(?P<name>shuffle|prefetch|cache)=(?P<value>\d{1,15})")
+UNITS = {"shuffle": "examples", "cache": "examples", "prefetch": "batches"}
+_SETTING = re.compile(rf"(?P<name>{'|'.join(UNITS)})=(?P<value>\d{{1,15}})")
 SIZES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
     "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "string": 32,
@@ -42,6 +43,8 @@ def parse(text: str) -> DataSpec:
         elif field and field["dtype"] in SIZES:
             lengths = tuple(int(part) for part in field["shape"].split(",") if part.strip())
             fields[field["name"]] = Field(field["dtype"], lengths, int(field["bound"]) if field["bound"] else None)
+        elif (name := word.partition("=")[0]) in UNITS:
+            raise FaultlensError(f"{name} takes a number of {UNITS[name]}: {one_line(word, 80)!r} has none.", _HOW)
         else:
-            raise FaultlensError(f"{one_line(word, 80)!r} says nothing of the data.", _HOW)
+            raise FaultlensError(f"{one_line(word, 80)!r} does not describe the data.", _HOW)
     return DataSpec(fields, **settings)

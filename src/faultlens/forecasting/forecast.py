@@ -8,7 +8,7 @@ from typing import Any
 
 from faultlens.errors import FaultlensError
 from faultlens.forecasting import advice, bound, crashed, judge
-from faultlens.forecasting.account import Account, Wishes
+from faultlens.forecasting.account import Account, Options
 from faultlens.forecasting.estimate import Series, estimate
 from faultlens.forecasting.runs import Ran, Runs
 from faultlens.forecasting.subject import Subject, with_function
@@ -28,15 +28,15 @@ LEAST_MEMORY = 256 * MIB
 Tell = Callable[[str], None]
 
 
-def forecast(subject: Subject, wishes: Wishes, tell: Tell) -> Forecast:
+def forecast(subject: Subject, options: Options, tell: Tell) -> Forecast:
     started = time.monotonic()
-    memory = _memory(wishes)
-    tell(f"importing TensorFlow with {wishes.python}")
-    if wishes.data:
-        subject = with_function(subject, wishes.data)
-    with Runs(wishes.python, subject.path, subject.functions) as runs:
+    memory = _memory(options)
+    tell(f"importing TensorFlow with {options.python}")
+    if options.data:
+        subject = with_function(subject, options.data)
+    with Runs(options.python, subject.path, subject.functions) as runs:
         runs.wait_until_ready()
-        measuring = Measuring(subject, wishes, memory, runs, tell)
+        measuring = Measuring(subject, options, memory, runs, tell)
         measuring.train()
         measuring.infer()
         found = judge.forecast(measuring.account())
@@ -44,9 +44,9 @@ def forecast(subject: Subject, wishes: Wishes, tell: Tell) -> Forecast:
     return judge.timed(found, time.monotonic() - started, runs.import_seconds, runs.versions)
 
 
-def _memory(wishes: Wishes) -> int:
+def _memory(options: Options) -> int:
     """That the runs may take."""
-    memory = wishes.memory or round(bound.here().limit * (1 - KEPT_FREE))
+    memory = options.memory or round(bound.here().limit * (1 - KEPT_FREE))
     if memory < LEAST_MEMORY:
         least = f"at least {in_words(LEAST_MEMORY)} must be free"
         raise FaultlensError(f"{in_words(memory)} of memory are too little to measure in: {least}.", "Free some first.")
@@ -56,9 +56,9 @@ def _memory(wishes: Wishes) -> int:
 class Measuring:
     """Runs of growing size, each only where the ones before say that there is room for it."""
 
-    def __init__(self, subject: Subject, wishes: Wishes, memory: int, runs: Runs, tell: Tell) -> None:
+    def __init__(self, subject: Subject, options: Options, memory: int, runs: Runs, tell: Tell) -> None:
         self.subject = subject
-        self.wishes = wishes
+        self.options = options
         self._runs = runs
         self._tell = tell
         self.memory = memory
@@ -70,12 +70,12 @@ class Measuring:
     # ----------------------------------------------------------------------------------------- the runs
 
     def train(self) -> None:
-        wanted = self.wishes.batch
+        wanted = self.options.batch
         size = max(wanted // SMALLER, 1)
-        first = self._training(size, FEW_STEPS if size == wanted else MANY_STEPS, [self.wishes.save])
+        first = self._training(size, FEW_STEPS if size == wanted else MANY_STEPS, [self.options.save])
         while first.killed == "memory" and size > 1:
             size = max(size // SMALLER, 1)
-            first = self._training(size, MANY_STEPS, [self.wishes.save])
+            first = self._training(size, MANY_STEPS, [self.options.save])
         if first.killed:
             self._give_up(first)
         if size == wanted:
@@ -108,8 +108,9 @@ class Measuring:
         ran = self._ask(request, what)
         if ran.signal not in FAULTS:
             return ran
+        what = ran.at or what
         self._tell(f"running {what} once more, to see what it died of")
-        again = crashed.Again(request, self.memory, RUN_S, self.subject, self.wishes.python)
+        again = crashed.Again(request, self.memory, RUN_S, self.subject, self.options.python)
         raise crashed.error_of(ran, what, again)
 
     def _ask(self, request: dict[str, Any], what: str) -> Ran:
@@ -120,17 +121,17 @@ class Measuring:
         return ran
 
     def _request(self, batch: int, steps: int, phases: list[str]) -> dict[str, Any]:
-        wishes, spec = self.wishes, self.wishes.spec
+        options, spec = self.options, self.options.spec
         return {
             **self.subject.request,
             "batch": batch,
             "steps": steps,
             "phases": phases,
             "phase_seconds": PHASE_S,
-            "optimizer": wishes.optimizer,
+            "optimizer": options.optimizer,
             "spec": {name: list(field) for name, field in spec.fields.items()},
             "pipeline": {} if spec.prefetch is None else {"prefetch": spec.prefetch},
-            "data": {"file": wishes.data.file, "function": wishes.data.name} if wishes.data else None,
+            "data": {"file": options.data.file, "function": options.data.name} if options.data else None,
         }
 
     def _training(self, batch: int, steps: int, saves: list[str] | None = None) -> Ran:
@@ -183,7 +184,7 @@ class Measuring:
     def account(self) -> Account:
         return Account(
             subject=self.subject.name,
-            wishes=self.wishes,
+            options=self.options,
             series=self.series,
             base=self.base,
             largest=self.trained[-1].result,

@@ -23,16 +23,16 @@ GPU_UPDATE = 3.25  # sizes of all gradients that an update of the weights may ta
 
 def forecast(account: Account) -> Forecast:
     training = _training(account)
-    wishes = account.wishes
+    options = account.options
     fitting = _largest(account)
     return Forecast(
         subject=account.subject,
         model=account.model["name"],
-        batch=wishes.batch,
+        batch=options.batch,
         parameters=account.model["parameters"],
         optimizer=account.model["optimizer_name"],
         versions={},
-        bound=wishes.bound,
+        bound=options.bound,
         training=training,
         evaluation=_inference(account, "evaluate"),
         inference=_inference(account, "predict"),
@@ -47,15 +47,15 @@ def forecast(account: Account) -> Forecast:
 
 def lower_bound(account: Account) -> int:
     """From sizes alone: what the process holds with the model built, the optimizer, one batch, and its buffers."""
-    batch = account.example * account.wishes.batch
+    batch = account.example * account.options.batch
     return account.base + int(account.model["optimizer"]) + batch + account.buffers
 
 
 def _training(account: Account) -> Peak:
-    batch, model = account.wishes.batch, account.model
+    batch, model = account.options.batch, account.model
     found = account.estimate(batch)
     weights, gradients, optimizer = model["weights"], model["trainable"], model["optimizer"]
-    if account.wishes.bound.gpu:
+    if account.options.bound.gpu:
         return _on_gpu(account, weights, gradients, optimizer, found)
     low, high = found.low, found.high
     if account.too_much is not None and account.too_much.batch <= batch:
@@ -65,12 +65,12 @@ def _training(account: Account) -> Peak:
     parts = _parts(peak, account, weights, gradients, optimizer, found.per_example * batch, account.pipeline)
     extra = account.buffers
     how: How = "measured" if found.measured else "extrapolated"
-    return _judged(peak + extra, low + extra, high + extra, parts, how, account.wishes.bound)
+    return _judged(peak + extra, low + extra, high + extra, parts, how, account.options.bound)
 
 
 def _on_gpu(account: Account, weights: int, gradients: int, optimizer: int, found: Estimate) -> Peak:
     """What lies on the GPU are the tensors; Python, the graphs and the pipeline stay with the host."""
-    batch = account.wishes.batch
+    batch = account.options.batch
     grows = max(round(found.per_example * batch) - account.pipeline, 0)
     inputs = account.example * batch
     parts = Parts(
@@ -86,7 +86,7 @@ def _on_gpu(account: Account, weights: int, gradients: int, optimizer: int, foun
     most = GPU_MOST_RECURRENT if account.model.get("recurrent") else GPU_MOST
     working = max(grows * most, gradients * GPU_UPDATE)
     high = weights + gradients + optimizer + inputs + round(working) + GPU_MOST_CONTEXT
-    return _judged(peak, low, high, parts, "extrapolated", account.wishes.bound)
+    return _judged(peak, low, high, parts, "extrapolated", account.options.bound)
 
 
 def _parts(
@@ -111,11 +111,11 @@ def _parts(
 
 def _inference(account: Account, phase: str) -> Peak | None:
     ran = account.inference
-    if ran is None or account.wishes.bound.gpu:
+    if ran is None or account.options.bound.gpu:
         return None
     measured = max(ran.result[phase]["peaks"])
     built = int(ran.result["built"])
-    batch = account.wishes.batch
+    batch = account.options.batch
     # What the phase took on top of the model grows with the batch, at the most.
     extra = round((measured - built) * batch / ran.batch)
     peak = built + extra
@@ -125,20 +125,20 @@ def _inference(account: Account, phase: str) -> Peak | None:
     parts = replace(parts, input_pipeline=parts.input_pipeline - account.buffers)
     doubt = max(round(extra * INFERENCE_SHARE), INFERENCE_FLOOR)
     how: How = "measured" if ran.batch == batch else "extrapolated"
-    return _judged(peak, max(peak - doubt, built), peak + doubt, parts, how, account.wishes.bound)
+    return _judged(peak, max(peak - doubt, built), peak + doubt, parts, how, account.options.bound)
 
 
 def _growing(account: Account, most: float) -> float:
     """A forward pass grows with the batch as the training does, or less."""
-    return min(most, account.estimate(account.wishes.batch).per_example * account.wishes.batch)
+    return min(most, account.estimate(account.options.batch).per_example * account.options.batch)
 
 
 def _saving(account: Account, training: Peak) -> SavePeak | None:
-    told = account.saves.get(account.wishes.save)
-    if told is None or "error" in told or account.wishes.bound.gpu:
+    told = account.saves.get(account.options.save)
+    if told is None or "error" in told or account.options.bound.gpu:
         return None
     extra = max(int(told["peak"]) - int(told["before"]), 0)
-    return SavePeak(format=account.wishes.save, extra=extra, peak=saving_peak(account, extra, training))
+    return SavePeak(format=account.options.save, extra=extra, peak=saving_peak(account, extra, training))
 
 
 def saving_peak(account: Account, extra: int, training: Peak) -> Peak:
@@ -152,24 +152,24 @@ def saving_peak(account: Account, extra: int, training: Peak) -> Peak:
         activations=0,
         runtime=max(peak - training.parts.weights - training.parts.optimizer - training.parts.input_pipeline, 0),
     )
-    return _judged(peak, peak - doubt, peak + doubt, parts, "measured", account.wishes.bound)
+    return _judged(peak, peak - doubt, peak + doubt, parts, "measured", account.options.bound)
 
 
 def _largest(account: Account) -> int | None:
-    wishes = account.wishes
-    if wishes.bound.gpu:
+    options = account.options
+    if options.bound.gpu:
         return _largest_on_gpu(account)
-    limit = wishes.bound.limit - account.buffers
+    limit = options.bound.limit - account.buffers
     found = largest_batch(account.series, account.base, limit, MOST_BATCH, account.known)
-    if found is not None and account.too_much is not None and account.wishes.bound.limit <= account.too_much.highest:
+    if found is not None and account.too_much is not None and account.options.bound.limit <= account.too_much.highest:
         found = min(found, account.too_much.batch - 1)
     return found
 
 
 def _largest_on_gpu(account: Account) -> int | None:
     def fits(batch: int) -> bool:
-        wanted = account._replace(wishes=account.wishes._replace(batch=batch))
-        return _training(wanted).high <= account.wishes.bound.limit
+        wanted = account._replace(options=account.options._replace(batch=batch))
+        return _training(wanted).high <= account.options.bound.limit
 
     if not fits(1):
         return None
@@ -191,20 +191,20 @@ def _judged(peak: int, low: int, high: int, parts: Parts, how: How, bound: Bound
 def _assumptions(account: Account) -> list[str]:
     model: dict[str, Any] = account.model
     told = []
-    if account.example and not account.wishes.spec.fields:
+    if account.example and not account.options.spec.fields:
         told.append("examples were made up from the inputs and the loss that the model declares")
-    if not account.wishes.spec.shuffle and account.wishes.data is None:
+    if not account.options.spec.shuffle and account.options.data is None:
         told.append("no shuffle buffer and no cache: say them with --data-spec 'shuffle=10000'")
     if model["accumulates"] > 1:
         told.append(f"gradients are accumulated over {model['accumulates']} steps")
     if hides_growth(account.series, account.base, account.known):
         told.append(
             "the runs do not show how memory grows with the batch (batches are small, or as much was in use before):"
-            " larger ones are reckoned from the outputs of the layers"
+            " larger ones are estimated from the outputs of the layers"
         )
     if account.inference is None:
         told.append("evaluation and inference could not be measured")
-    if account.wishes.bound.gpu:
+    if account.options.bound.gpu:
         told.append(
             "measured on the CPU: what grows with the batch may take from a fifth to three times as much on"
             " a GPU, six times where layers are recurrent; the range is as wide as that"

@@ -40,6 +40,7 @@ class Ran(NamedTuple):
     words: str = ""  # the error that ended it
     refused: bool = False  # the words are for the user as they are
     signal: str = ""  # that it died by
+    at: str = ""  # what it was doing last
 
 
 class Runs:
@@ -115,7 +116,7 @@ class Runs:
         answer = self._answer(seconds + MARGIN_S)
         if not answer:
             raise FaultlensError(f"The measuring process {self._end()}.", "Try it again.")
-        ran = Ran(request["batch"], answer["result"], answer["killed"], answer["highest"])
+        ran = Ran(request["batch"], answer["result"], answer["killed"], answer["highest"], at=answer["at"])
         if "error" in ran.result:
             return ran._replace(result={}, words=self._failure(ran.result), refused=bool(ran.result["ours"]))
         return ran if ran.result or ran.killed else self._death(ran, answer["status"])

@@ -19,6 +19,7 @@ CHUNK = 1 << 20
 MAX_STRINGS = 16 << 20  # bytes of texts in one variable
 QUICK = 2 << 20  # bytes: up to here checksums are always compared
 _LATEST = re.compile(r'^\s*model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_LISTED = re.compile(r'^\s*(?:all_)?model_checkpoint_paths?:\s*"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _PART = re.compile(r"\.(?:index|data-\d{5}-of-\d{5})$")
 
 
@@ -100,12 +101,31 @@ def contents(prefix: Path) -> tuple[int, tuple[Entry, ...]]:
 
 def latest(folder: Path) -> Path | None:
     """What the file `checkpoint` names, which is what `latest_checkpoint` returns."""
+    match = _LATEST.search(_state(folder))
+    return folder / match[1] if match and "\0" not in match[1] else None
+
+
+def listed(folder: Path) -> set[str]:
+    """The names of all checkpoints that the file `checkpoint` knows: they were written to the end."""
+    return {Path(name).name for name in _LISTED.findall(_state(folder))}
+
+
+def without_index(folder: Path) -> set[str]:
+    """The prefixes of which data files are there, and no index."""
+    try:
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError:
+        return set()
+    data = {_PART.sub("", name) for name in names if is_part(Path(name)) and not name.endswith(".index")}
+    return {prefix for prefix in data if f"{prefix}.index" not in names}
+
+
+def _state(folder: Path) -> str:
     try:
         with opened(folder / "checkpoint") as file:
-            match = _LATEST.search(file.read(MAX_STATE).decode("utf-8", "replace"))
+            return file.read(MAX_STATE).decode("utf-8", "replace")
     except OSError:
-        return None
-    return folder / match[1] if match and "\0" not in match[1] else None
+        return ""
 
 
 def _without_part(path: Path) -> Path:

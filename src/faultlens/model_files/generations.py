@@ -13,6 +13,7 @@ from pathlib import Path
 
 from faultlens.model_files import checkpoint, reader
 from faultlens.model_files.manifest import Format, Manifest, differences, looks_like, read_manifest
+from faultlens.model_files.naming import misnamed
 from faultlens.model_files.record import Damage
 
 FOLDER = ".faultlens"
@@ -45,7 +46,10 @@ class Generation:
         if self.manifest is not None:
             return differences(self.manifest, self.path, deep)
         saved = reader.read(self.path, deep)
-        return [Damage(self.path, "is no saved model")] if saved is None else list(saved.damages)
+        if saved is None:
+            return [Damage(self.path, "is no saved model")]
+        wrong = misnamed(saved)
+        return [*saved.damages, *([Damage(self.path, wrong.what)] if wrong else ())]
 
 
 def folder_of(target: Path) -> Path:

@@ -37,7 +37,7 @@ class VerifiedSave(Record, frozen=True, omit_defaults=False):
 
     path: str  # as it is shown: as the user named it, or below the folder that was named
     generations: tuple[VerifiedGeneration, ...]
-    missing: bool = False  # nothing bears the name, and there are earlier generations
+    missing: bool = False  # nothing bears the name any more
     notes: tuple[str, ...] = ()
 
 

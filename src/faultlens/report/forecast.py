@@ -128,7 +128,8 @@ def _advised(each: Advice) -> Iterator[Text]:
     gain = f"−{size(each.gain)}".ljust(_COLUMN - 2)
     fits = words(", then it fits", _STYLES["fits"]) if each.fits else Text()
     yield Text.assemble(words(gain), words(each.title, OWN), fits)
-    yield Text.assemble(" " * len(gain), words(f"{each.how}: {each.detail}", QUIET))
+    how = "estimated" if each.how == "reckoned" else each.how
+    yield Text.assemble(" " * len(gain), words(f"{how}: {each.detail}", QUIET))
 
 
 def _runs(found: Forecast) -> Iterator[str]:

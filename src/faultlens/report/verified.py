@@ -35,7 +35,8 @@ def _save(save: VerifiedSave, console: Console, verbose: bool) -> None:
     formats = ", ".join(dict.fromkeys(each.format for each in save.generations if each.format))
     print_line(console, Text.assemble(words(save.path, OWN, PATH_LIMIT), words(f"  {formats}", QUIET)))
     if save.missing:
-        gone = f"{PurePath(save.path).name} itself is gone; these were kept of it"
+        kept = "these were kept of it" if save.generations else "nothing was kept of it"
+        gone = f"{PurePath(save.path).name} itself is gone; {kept}"
         _row(console, _BAD, Text(), words(gone, ALARM))
     labels = [_label(each, save) for each in save.generations]
     sizes = [size(each.size) for each in save.generations]
@@ -149,7 +150,7 @@ def _closing(found: Verification, verbose: bool) -> Iterator[Text]:
 
 def _lost(found: Verification) -> Iterator[Text]:
     """Names under which nothing whole is left."""
-    lost = [PurePath(save.path).name for save in found.saves if save.generations and _all_damaged(save)]
+    lost = [PurePath(save.path).name for save in found.saves if _all_damaged(save)]
     if lost:
         yield words(f"Nothing whole is left of {_listed(lost)}: restore from a backup.")
     if any(len(save.generations) == 1 and _all_damaged(save) for save in found.saves):
@@ -157,7 +158,7 @@ def _lost(found: Verification) -> Iterator[Text]:
 
 
 def _all_damaged(save: VerifiedSave) -> bool:
-    return all(each.whole is False for each in save.generations)
+    return bool(save.generations or save.missing) and all(each.whole is False for each in save.generations)
 
 
 def _listed(names: list[str]) -> str:

@@ -30,6 +30,11 @@ def cannot_write(path: Path, error: OSError, needed: int = 0) -> SaveError:
         return SaveError(f"{path} was not saved: {where} is on a read-only file system.", "Save elsewhere.")
     if error.errno == errno.ENOENT:
         return SaveError(f"{path} was not saved: {where} is gone.", "Make the folder again, or save elsewhere.")
+    if error.errno == errno.ENAMETOOLONG:
+        return SaveError(
+            f"{path.name[:40]}… was not saved: its name of {len(path.name)} characters is too long.",
+            "Save under a shorter name.",
+        )
     if error.errno in (errno.EIO, errno.ESTALE):
         return SaveError(
             f"{path} was not saved: the disk reports an error ({error.strerror}).",

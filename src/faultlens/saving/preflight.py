@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from pathlib import Path
 
 from faultlens.model_files import saved_model
-from faultlens.saving.errors import SaveError
+from faultlens.saving.errors import SaveError, cannot_write
 from faultlens.saving.formats.base import Format
 from faultlens.system.cgroup import cgroup_of
 from faultlens.system.machine import kilobytes
@@ -17,8 +18,20 @@ from faultlens.text.file_names import is_utf8
 from faultlens.text.sizes import in_words
 
 
+def check_name(path: Path) -> None:
+    """Whether there can be a file of this name at all."""
+    try:
+        os.lstat(path)
+    except NotADirectoryError:
+        above = next(each for each in path.parents if os.path.lexists(each))
+        raise SaveError(f"{path} was not saved: {above} is a file, not a folder.", "Save elsewhere.") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise cannot_write(path, error) from error
+
+
 def check_folder(path: Path, form: Format) -> None:
-    """Keras makes no folder for these formats; a misspelt path must not pass for a new one."""
+    """Keras makes no folder for some formats; a misspelt path must not pass for a new one."""
     if form.name in ("keras", "weights") and not path.parent.exists():
         raise SaveError(f"{path} was not saved: there is no folder {path.parent}.", "Make it, or save elsewhere.")
 

@@ -21,7 +21,7 @@ from faultlens.saving.errors import SaveError, cannot_write
 from faultlens.saving.formats import format_for
 from faultlens.saving.formats.base import Format
 from faultlens.saving.model_checks import problems_of
-from faultlens.saving.preflight import check_folder, check_room, own_target
+from faultlens.saving.preflight import check_folder, check_name, check_room, own_target
 from faultlens.saving.target import Target, sync_tree
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy", "h5py", "faultlens")
@@ -49,6 +49,7 @@ def request(
     if not isinstance(keep, int) or keep < 1:
         raise SaveError(f"{keep!r} generations cannot be kept.", "keep=1 keeps the current one alone.")
     place = own_target(path)
+    check_name(place)
     form = format_for(subject, place, format)
     check_folder(place, form)
     return Request(form, place, form.target(place), keep, strict, check_values, dict(training or {}), last)

@@ -83,22 +83,51 @@ def _named(path: Path) -> Iterator[Place]:
             return
         target = prefix
     place = _place(target, str(path.with_name(target.name)) if checkpoint.is_part(path) else str(path))
-    if place.generations:
+    if place.generations or place.missing:
         yield place
 
 
 def _place(target: Path, shown: str) -> Place:
-    found = tuple(generations(target))
-    if not found and checkpoint.prefix_of(target) is not None and not target.exists():
-        found = (Generation(target, current=True),)  # a checkpoint without a number
     notes = list(_notes(folder_of(target)))
-    if is_checkpoint(target):
-        latest = checkpoint.latest(target.parent)
-        if latest is not None and _base(latest) == target.name and checkpoint.prefix_of(latest) is None:
-            notes.append(f"the file `checkpoint` names {latest.name}, which is not there")
-        return Place(shown, target, found, notes=tuple(notes))
-    missing = bool(found) and not any(each.current for each in found)
+    latest = checkpoint.latest(target.parent)
+    named = latest is not None and target.name in (latest.name, _base(latest))
+    if is_checkpoint(target) or (not target.exists() and (named or _left_of(target))):
+        return _checkpoint(target, shown, notes, latest if named else None)
+    found = tuple(generations(target))
+    missing = not any(each.current for each in found) and bool(found or _newest_manifest(target))
     return Place(shown, target, found, missing, _replaced(target, found), tuple(notes))
+
+
+def _checkpoint(target: Path, shown: str, notes: list[str], latest: Path | None) -> Place:
+    """`latest`: what the file `checkpoint` names, if it is one of this target."""
+    found = generations(target)
+    known = checkpoint.listed(target.parent)
+    managed = bool(found or _newest_manifest(target)) and folder_of(target).is_dir()
+    for prefix in _left_of(target):
+        if managed and prefix.name not in known:  # `faultlens.save` brings the index last
+            notes.append(f"an interrupted save left data without an index ({prefix.name}); the next save removes it")
+        elif all(prefix != each.path for each in found):
+            found.append(_left(target, prefix, latest))
+    found.sort(key=lambda each: each.number or 0, reverse=True)
+    gone = latest is not None and checkpoint.prefix_of(latest) is None
+    if latest is not None and gone:
+        notes.append(f"the file `checkpoint` names {latest.name}, which is not there")
+    return Place(shown, target, tuple(found), not found and gone, notes=tuple(notes))
+
+
+def _left_of(target: Path) -> list[Path]:
+    """The checkpoints of this name that have no index any more, and one without a number, whatever it has."""
+    names = {name for name in checkpoint.without_index(target.parent) if target.name in (name, _base(Path(name)))}
+    if checkpoint.prefix_of(target) is not None:
+        names.add(target.name)
+    return [target.with_name(name) for name in sorted(names)]
+
+
+def _left(target: Path, prefix: Path, latest: Path | None) -> Generation:
+    if prefix == target:
+        return Generation(prefix, current=True)
+    number = int(prefix.name.rpartition("-")[2])
+    return Generation(prefix, number, read_manifest(folder_of(target) / f"{number:08d}.json"), current=prefix == latest)
 
 
 def _base(prefix: Path) -> str:
@@ -110,11 +139,15 @@ def _replaced(target: Path, found: tuple[Generation, ...]) -> Manifest | None:
     """The newest manifest, if what bears the name now is something else."""
     if not any(each.current and each.number is None for each in found):
         return None
+    newest = _newest_manifest(target)
     there = {each.number for each in found}
-    folder = folder_of(target)
-    names = sorted((entry.name for entry in entries_of(folder)), reverse=True)
-    newest = next((match for match in map(_MANIFEST.fullmatch, names) if match), None)
-    return read_manifest(folder / newest[0]) if newest and int(newest[1]) not in there else None
+    return read_manifest(newest) if newest and int(newest.stem) not in there else None
+
+
+def _newest_manifest(target: Path) -> Path | None:
+    names = (entry.name for entry in entries_of(folder_of(target)) if _MANIFEST.fullmatch(entry.name))
+    newest = max(names, default=None)
+    return folder_of(target) / newest if newest else None
 
 
 def _notes(folder: Path) -> Iterator[str]:
@@ -220,7 +253,7 @@ def _in_folder(folder: Path) -> Found:
     top = Path(os.path.abspath(folder))
     for target in walk.targets(top):
         place = _place(target, str(folder / target.relative_to(top)))
-        if not (place.generations or place.notes):
+        if not (place.generations or place.notes or place.missing):
             continue
         if len(found) == MAX_SAVES:
             walk.cut = True
@@ -236,6 +269,7 @@ def _checkpoints(folder: Path, names: list[str], managed: set[str]) -> Iterator[
     """The prefixes of TensorFlow's checkpoints: those that differ by a number alone are generations of one."""
     prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
     prefixes = [prefix for prefix in prefixes if any(name.startswith(prefix + ".data-") for name in names)]
+    prefixes += sorted(checkpoint.without_index(folder))
     latest = checkpoint.latest(folder)
     if latest is not None and latest.parent == folder:
         prefixes.append(latest.name)  # it may be gone

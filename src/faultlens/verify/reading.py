@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from faultlens.model_files import checkpoint, reader
 from faultlens.model_files.crc32c import crc32c
 from faultlens.model_files.generations import Generation
 from faultlens.model_files.manifest import IN_WORDS, Manifest, differences
+from faultlens.model_files.naming import misnamed
 from faultlens.model_files.record import Saved
 from faultlens.model_files.regular import opened
 from faultlens.records.verification import VerifiedGeneration
@@ -24,6 +26,7 @@ NUMBERS = {1: "<f4", 2: "<f8", 8: "<c8", 14: "bfloat16", 18: "<c16", 19: "<f2"}
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # how TensorFlow ends the names of most variables
 MAX_SPANS = 100_000
 MAX_DAMAGES = 8
+MISSING = "is missing"
 NOT_OURS = "it was not written by faultlens.save"
 CHUNK = 4 << 20
 READ_MEMORY = 3 * GIB  # that a process may take which reads
@@ -45,7 +48,7 @@ class Reading(NamedTuple):
     spans: tuple[Span, ...] = ()  # of a checkpoint or SavedModel
 
 
-def read(generation: Generation, replaced: Manifest | None = None) -> Reading | None:
+def read(generation: Generation, replaced: Manifest | None = None, kerases: tuple[str, ...] = ()) -> Reading | None:
     """None: this is no saved model. Raises OSError where it may not be read, or is larger than is looked at.
 
     `replaced`: what `faultlens.save` wrote under this name last, if this is something else."""
@@ -55,7 +58,9 @@ def read(generation: Generation, replaced: Manifest | None = None) -> Reading | 
     saved = reader.read(path, deep=manifest is None or bool(differing))
     if saved is None and manifest is None:
         return None
-    damages = [*differing, *(saved.damages if saved is not None else ())]
+    own = saved.damages if saved is not None else ()
+    missing = {damage.file for damage in own if damage.what.startswith(MISSING)}  # in more words
+    damages = [*(each for each in differing if each.what != MISSING or each.file not in missing), *own]
     verified = VerifiedGeneration(
         path=str(path),
         format=IN_WORDS[manifest.format] if manifest is not None else saved.kind if saved is not None else "",
@@ -74,7 +79,14 @@ def read(generation: Generation, replaced: Manifest | None = None) -> Reading | 
         verified = _untold(verified, saved.notes[0])
     if replaced is not None and verified.whole:
         verified = _foreign(verified, replaced, path)
-    trusted = not differing if manifest is not None else saved is not None and not saved.damages
+    wrong = misnamed(saved, kerases) if saved is not None else None
+    if wrong is not None and verified.whole:
+        rename = f"mv -n {shlex.quote(path.name)} {shlex.quote(path.with_suffix(wrong.suffix).name)}"
+        verified = replace(verified, loaded=False, load_problem=one_line(f"it {wrong.what} (rename it: {rename})"))
+    if manifest is not None:
+        trusted = not differing
+    else:
+        trusted = saved is not None and not saved.damages and misnamed(saved) is None
     return Reading(verified, trusted, tuple(_spans(saved)) if saved is not None and not damages else ())
 
 

@@ -35,13 +35,14 @@ UNKNOWN_FORMAT = "it is in no format that faultlens knows"
 ADVICE = "Name a .keras, .h5 or .tflite file, a SavedModel folder, the prefix of a checkpoint, or a folder of saves."
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     python: str  # the one that reads values, and loads
     load: bool = False
     seconds: float | None = None  # for one save; None: by its size
+    kerases: tuple[str, ...] = ()  # their versions, in this Python
 
 
-def verify(paths: Sequence[str], wishes: Wishes, tell: Callable[[str], None]) -> Verification:
+def verify(paths: Sequence[str], options: Options, tell: Callable[[str], None]) -> Verification:
     """`tell` is told what is being looked at."""
     saves: dict[Path, VerifiedSave] = {}
     problems: list[str] = []
@@ -56,13 +57,13 @@ def verify(paths: Sequence[str], wishes: Wishes, tell: Callable[[str], None]) ->
             if place.target in saves:
                 continue
             tell(f"looking at {place.shown}")
-            save = _save(place, wishes)
+            save = _save(place, options)
             if [each.unknown for each in save.generations] == [UNKNOWN_FORMAT]:
                 problems.append(f"{one_line(path, 200)} is in no format that faultlens knows. {ADVICE}")
             else:
                 saves[place.target] = save
-    not_held = available().not_held() if wishes.load else ()
-    return Verification(saves=tuple(saves.values()), problems=tuple(problems), python=wishes.python, not_held=not_held)
+    not_held = available().not_held() if options.load else ()
+    return Verification(saves=tuple(saves.values()), problems=tuple(problems), python=options.python, not_held=not_held)
 
 
 # --------------------------------------------------------------------------------------------- finding
@@ -108,22 +109,23 @@ def _reason(error: Exception) -> str:
 # --------------------------------------------------------------------------------------------- judging
 
 
-def _save(place: Place, wishes: Wishes) -> VerifiedSave:
+def _save(place: Place, options: Options) -> VerifiedSave:
     verified: list[VerifiedGeneration] = []
     taken = False
     for generation in place.generations:
-        found, trusted = _generation(generation, place, wishes)
+        found, trusted = _generation(generation, place, options)
         verified.append(replace(found, taken=trusted and not taken))
         taken = taken or trusted
     return VerifiedSave(path=place.shown, generations=tuple(verified), missing=place.missing, notes=place.notes)
 
 
-def _generation(generation: Generation, place: Place, wishes: Wishes) -> tuple[VerifiedGeneration, bool]:
+def _generation(generation: Generation, place: Place, options: Options) -> tuple[VerifiedGeneration, bool]:
     """What was found, and whether `faultlens.load` trusts it."""
     size = _size_on_disk(generation)
-    seconds = wishes.seconds or LOOK_S + size / RATE
+    seconds = options.seconds or LOOK_S + size / RATE
     try:
-        read = run_isolated(seconds, READ_MEMORY, _read, generation, place.replaced if generation.current else None)
+        replaced = place.replaced if generation.current else None
+        read = run_isolated(seconds, READ_MEMORY, _read, generation, replaced, options.kerases)
     except IsolatedError as error:
         read = f"looking at it {error}"
     if not isinstance(read, Reading):
@@ -138,19 +140,18 @@ def _generation(generation: Generation, place: Place, wishes: Wishes) -> tuple[V
             unknown=read,
         )
         return unknown, False
-    replaced = place.replaced if generation.current else None
     limits = Limits(seconds, VALUES_MEMORY)
-    verified = with_values(read, generation.manifest, replaced, limits, wishes.python)
-    if wishes.load and verified.whole is not False:
-        limits = Limits(wishes.seconds or LOAD_S + size / RATE, LOAD_MEMORY + LOADING * size)
-        verified = loaded(verified, limits, wishes.python)
+    verified = with_values(read, generation.manifest, replaced, limits, options.python)
+    if options.load and verified.whole is not False and verified.loaded is not False:
+        limits = Limits(options.seconds or LOAD_S + size / RATE, LOAD_MEMORY + LOADING * size)
+        verified = loaded(verified, limits, options.python)
     return verified, read.trusted
 
 
-def _read(generation: Generation, replaced: Manifest | None) -> Reading | str:
+def _read(generation: Generation, replaced: Manifest | None, kerases: tuple[str, ...]) -> Reading | str:
     """In the child."""
     try:
-        return reading.read(generation, replaced) or UNKNOWN_FORMAT
+        return reading.read(generation, replaced, kerases) or UNKNOWN_FORMAT
     except OSError as error:
         return f"it cannot be read: {_reason(error)}"
 

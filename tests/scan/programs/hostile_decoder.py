@@ -32,6 +32,10 @@ def always_fails(item):
     raise ValueError(f"{tf.strings.length(item)} bytes are no image")
 
 
+def always_eats(item):  # noqa: ARG001
+    eat_slowly()
+
+
 def fork_and_go_on():
     os.fork()  # both return
 

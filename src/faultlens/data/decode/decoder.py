@@ -28,6 +28,10 @@ STARTS_IN_VAIN = 3
 LATER = ", at a later item that is harmless without this one"
 MAX_SEARCHES = 20  # for the item that made a later one deadly
 SAME_ERRORS = 32  # of the first items: the function is not made for them
+ADVICE: dict[Kind, str] = {  # where it is not
+    "decode": "It is called with one item, a scalar tensor of bytes, as `dataset.map` would call it.",
+    "greedy": "Give it more memory with --memory-limit, if it needs that much for one item.",
+}
 # TensorFlow says which op of which device it was: of no use here.
 _NODE, _OP = re.compile(r"\{\{[^}]*\}\} ?"), re.compile(r" ?\[Op:\w+\].*$")
 _NUMBERS = re.compile(r"\d+")
@@ -49,18 +53,18 @@ class Decoder:
     """For one process of a scan. Starts its own processes with the first item."""
 
     def __init__(
-        self, wishes: Decoding, environment: Mapping[str, str] | None = None, tick: Callable[[], None] = lambda: None
+        self, decoding: Decoding, environment: Mapping[str, str] | None = None, tick: Callable[[], None] = lambda: None
     ) -> None:
         """`environment`: of the user's programs, where it is not this one. `tick`: called while it works."""
-        if wishes.using is not None and not re.fullmatch(r"[\w.]+:[\w.]+", wishes.using):
-            raise FaultlensError(f"{one_line(wishes.using, 100)!r} names no function.", "Say it as module:function.")
+        if decoding.using is not None and not re.fullmatch(r"[\w.]+:[\w.]+", decoding.using):
+            raise FaultlensError(f"{one_line(decoding.using, 100)!r} names no function.", "Say it as module:function.")
         self.count = 0  # items that the decoder was tried with
         self.notes: list[str] = []  # deaths that no item is to blame for
         self.too_large = 0  # items that were not tried
-        self._using = wishes.using
+        self._using = decoding.using
         self._searches = 0
         self._data = os.memfd_create("faultlens-data", os.MFD_CLOEXEC)
-        self._worker = DecoderWorker(wishes, self._data, environment or os.environ, tick)
+        self._worker = DecoderWorker(decoding, self._data, environment or os.environ, tick)
         self._same: tuple[str, int] | None = ("", 0)  # the error of all items until now; None: there were others
 
     def __enter__(self) -> Decoder:
@@ -129,6 +133,7 @@ class Decoder:
             if culprit is not None and run.end is not None:
                 if again:
                     found[culprit] = Verdict(places[culprit], run.end.kind, run.end.reason, run.end.report)
+                    self._learn(found[culprit])
                     first = culprit + 1
                 else:
                     suspect = run.end
@@ -162,7 +167,7 @@ class Decoder:
         """A function that all of the first items make fail in the same way is not made for them."""
         if self._using is None or self._same is None:
             return
-        error = _NUMBERS.sub("", verdict.reason) if verdict and verdict.kind == "decode" else None
+        error = _NUMBERS.sub("", verdict.reason) if verdict and verdict.kind in ADVICE else None
         known, times = self._same
         if error is None or error != (known or error):
             self._same = None
@@ -171,7 +176,7 @@ class Decoder:
         if verdict and times + 1 == SAME_ERRORS:
             raise FaultlensError(
                 f"Every one of the first {SAME_ERRORS} items made {self._using} fail: {verdict.reason}",
-                "It is called with one item, a scalar tensor of bytes, as `dataset.map` would call it.",
+                ADVICE[verdict.kind],
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from faultlens.data.formats.csv_columns import Columns
-from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, leaves_open, width
+from faultlens.data.formats.csv_records import MAX_RECORD, QUOTE, Block, Dialect, cells, is_blank, quoting, width
 from faultlens.data.look import Look
 from faultlens.records.scan import Kind
 from faultlens.records.severity import Severity
@@ -46,11 +46,11 @@ class Check:
     def __init__(self, dialect: Dialect, look: Look) -> None:
         self._dialect, self._look = dialect, look
         self._columns = Columns(dialect, look)
-        self._different, self._not_utf8, self._zeros = _Odd(), _Odd(), _Odd()
+        self._different, self._not_utf8, self._zeros, self._unclosed = _Odd(), _Odd(), _Odd(), _Odd()
         self._utf8 = 0  # lines with characters that are not ASCII, and in order
         self._before_header = True
-        self._closed = False  # quotes enclose something
-        self._last: _Line | None = None  # the last line, if a quote in it is not closed
+        self._quoted = self._quotes_in_text = 0  # lines in which quotes enclose fields, and in which they do not
+        self._line_ends = 0  # in quotes
 
     def add(self, block: Block) -> None:
         self._look.records += len(block.records)
@@ -61,15 +61,20 @@ class Check:
         self._check_characters(block)
         if self._dialect.columns:
             self._check_columns(block)
+        if block.quoted:
+            self._line_ends += sum(record.count(block.line_end) for record in block.records)
 
     def tell(self) -> None:
-        if self._last is not None:
-            self._different.add(self._last)
         if self._different.count <= max(FEW, MAX_DIFFERENT * self._look.records):
             self._different.tell(self._look)
         else:
             reason = f"{self._different.count:,} of its lines have another number of columns than the others"
             self._look.flaw("differs", reason)
+        if self._quotes_are_characters:
+            what = "quotes that are not closed: the quotes of this file are taken for characters"
+            self._look.note(f"{self._unclosed.count:,} of its lines have {what}")
+        else:
+            self._unclosed.tell(self._look)
         self._zeros.tell(self._look)
         if self._not_utf8.count <= max(FEW, self._utf8):
             # Where no other line has such characters, it may as well be in another encoding.
@@ -85,8 +90,6 @@ class Check:
             odd = sorted({*odd, *(index for index, record in enumerate(block.records) if QUOTE in record)})
         if self._before_header and (first := self._first(block)) is not None:
             odd = sorted({*odd, first})
-        self._closed = self._closed or (block.quoted and any(map(self._closes_quotes, block.records)))
-        self._last = self._unclosed(block) if block.quoted else None
         if not odd:
             self._columns.add_plain(block.records, block.where)
             return
@@ -103,7 +106,10 @@ class Check:
                 continue
             count = width(record, self._dialect)
             first, self._before_header = self._before_header, False
-            if count == self._dialect.columns:
+            unclosed = self._unclosed_quote(block, index) if QUOTE in record else None
+            if unclosed is not None:
+                (self._unclosed if count == self._dialect.columns else self._different).add(unclosed)
+            elif count == self._dialect.columns:
                 if not first and self._columns.known:  # the first may be names
                     rows.append(cells(record, self._dialect))
                     numbers.append(index)
@@ -117,25 +123,32 @@ class Check:
         """The first line that is not blank."""
         return next((index for index, record in enumerate(block.records) if not is_blank(record)), None)
 
-    def _closes_quotes(self, record: bytes) -> bool:
-        return QUOTE in record and record.count(QUOTE) % 2 == 0 and not leaves_open(record, self._dialect)
+    def _unclosed_quote(self, block: Block, index: int) -> _Line | None:
+        """To a reader of quotes, all that follows belongs to this field."""
+        found = quoting(block.records[index], self._dialect.delimiter)
+        self._quoted += found.encloses
+        self._quotes_in_text += found.is_text
+        if found.opening is None:
+            return None
+        number, offset, size = block.where(index)
+        within = sum(record.count(block.line_end) for record in block.records[:index])
+        where = f"at byte {offset + found.opening:,} (line {number + self._line_ends + within + 1:,})"
+        if index == len(block.records) - 1 and not block.ended:
+            return _Line(number, offset, size, f"it ends within the quoted field that opens {where}", "truncated")
+        return _Line(number, offset, size, f"a quoted field opens {where} and is never closed")
+
+    @property
+    def _quotes_are_characters(self) -> bool:
+        """They enclose hardly anything in this file, or parts of fields."""
+        in_text = self._quotes_in_text > MAX_DIFFERENT * self._quoted
+        return self._unclosed.count > (0 if in_text else max(FEW, self._quoted))
 
     def _described(self, block: Block, index: int, count: int) -> _Line:
         where, expected = block.where(index), self._dialect.columns
         columns = f"{count} column" if count == 1 else f"{count} columns"
         if index == len(block.records) - 1 and not block.ended and count < expected:
             return _Line(*where, f"it ends after {columns} of {expected}", "truncated")
-        if leaves_open(block.records[index], self._dialect):
-            return _Line(*where, "a quote in it is not closed")
         return _Line(*where, f"it has {columns}, and not {expected} as the others")
-
-    def _unclosed(self, block: Block) -> _Line | None:
-        """The last line, where it has all columns and still ends too early: others do close their quotes."""
-        index, record = len(block.records) - 1, block.records[-1]
-        whole = width(record, self._dialect) == self._dialect.columns
-        if block.ended or not whole or not self._closed or not leaves_open(record, self._dialect):
-            return None
-        return _Line(*block.where(index), "it ends within quotes", "truncated")
 
     def _check_characters(self, block: Block) -> None:
         if block.is_plain:

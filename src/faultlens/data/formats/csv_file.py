@@ -33,7 +33,7 @@ class CsvFile(Format):
         if dialect.columns:
             look.trait("number of columns", str(dialect.columns), group=group_of(piece.path), share=0.5)
         else:
-            look.unchecked("columns and numbers of CSV files", "their lines have different numbers of columns")
+            look.unchecked("columns, quotes and numbers of CSV files", "their lines have different numbers of columns")
         check = Check(dialect, look)
         for block in blocks(source, size, dialect):
             check.add(block)

@@ -6,6 +6,7 @@ the way that gives as many columns as most records of the file have."""
 from __future__ import annotations
 
 import csv
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ QUOTE, ESCAPED = b'"', b'\\"'
 UTF8_MARK = b"\xef\xbb\xbf"
 MAX_DIFFERENT, FEW = 0.1, 3  # of the sample: otherwise its lines are no rows of a table
 ALMOST_ALL = 0.98
+_QUOTED_FIELD = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
+_ESCAPED_FIELD = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 class Dialect(NamedTuple):
@@ -93,10 +96,30 @@ def _counts(lines: list[bytes], delimiter: str, quoted: bool) -> Counter[int]:
         return Counter(plain)
     if max(plain, default=0) > MAX_COLUMNS:
         return Counter()
+    counts: Counter[int] = Counter()
+    for _ in range(FEW + 1):
+        rows, opened = _rows(lines, delimiter)
+        counts.update(map(len, rows))
+        if opened is None:
+            return counts
+        lines = lines[opened + 1 :]  # a quote that is not closed must not hide the lines behind it
+    return Counter()
+
+
+def _rows(lines: list[bytes], delimiter: str) -> tuple[list[list[str]], int | None]:
+    """And the first line of a record that is not closed, which is left out."""
+    reader = csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)
+    rows: list[list[str]] = []
+    begin = end = 0
     try:
-        return Counter(map(len, csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)))
+        for row in reader:
+            rows.append(row)
+            begin, end = end, reader.line_num
     except csv.Error:
-        return Counter()
+        return rows, None
+    if rows and quoting(b"\n".join(lines[begin:end]), delimiter).opening is not None:
+        return rows[:-1], begin
+    return rows, None
 
 
 def is_blank(record: bytes) -> bool:
@@ -133,7 +156,7 @@ def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
             lines.pop()
         records, used = lines, len(lines)
         if QUOTE in block:
-            records, used = _assembled(lines, dialect, last or len(block) > MAX_RECORD)
+            records, used = _assembled(lines, dialect, last)
         if used < len(lines):
             left = dialect.line_end.join(lines[used:]) + dialect.line_end
             rest, ended = left + rest, True
@@ -144,7 +167,7 @@ def blocks(source: Source, end: int, dialect: Dialect) -> Iterator[Block]:
         offset, number = offset + len(block), number + len(records)
 
 
-def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple[list[bytes], int]:
+def _assembled(lines: list[bytes], dialect: Dialect, last: bool) -> tuple[list[bytes], int]:
     """Lines whose ends are quoted are put together. Also how many were used: for the others, more must be read."""
     odd = [index for index, line in enumerate(lines) if line.count(QUOTE) % 2]
     unescaped = [index for index, line in enumerate(lines) if (line.count(QUOTE) - line.count(ESCAPED)) % 2]
@@ -163,7 +186,7 @@ def _assembled(lines: list[bytes], dialect: Dialect, all_of_them: bool) -> tuple
                 done = end + 1
                 break
         else:
-            if None in ends and not all_of_them:
+            if None in ends and not last and sum(map(len, lines[index:])) <= MAX_RECORD:
                 return records, index
             records.append(lines[index])  # the quote is a mere character, or it is not closed
     return records + lines[done:], len(lines)
@@ -173,7 +196,7 @@ def _belong_together(lines: list[bytes], dialect: Dialect) -> bool:
     """They make up one record. Where quotes mean nothing, each would be one, and together they break the rules."""
     whole, delimiter = dialect.line_end.join(lines), dialect.delimiter.encode()
     alone = all(line.count(delimiter) + 1 == dialect.columns for line in lines)
-    return width(whole, dialect) == dialect.columns and not (alone and breach(whole, dialect))
+    return width(whole, dialect) == dialect.columns and not (alone and breach(whole, dialect.delimiter))
 
 
 def width(record: bytes, dialect: Dialect) -> int:
@@ -211,18 +234,49 @@ def _in_one_line(text: str) -> str:
     return text.removesuffix("\r").replace("\n", " ").replace("\r", " ")
 
 
-def leaves_open(record: bytes, dialect: Dialect) -> bool:
-    """Whether a quote is not closed."""
-    return "unexpected end" in breach(record, dialect)
+class Quoting(NamedTuple):
+    """What the quotes of a record do."""
+
+    encloses: bool = False  # they enclose fields as they should
+    opening: int | None = None  # where the one is that is not closed
+    is_text: bool = False  # one encloses a part of a field only: to a reader of quotes, that is an error
 
 
-def breach(record: bytes, dialect: Dialect) -> str:
+def quoting(record: bytes, delimiter: str) -> Quoting:
+    separator = delimiter.encode()
+    if not (record.startswith(QUOTE) or separator + QUOTE in record) or record.count(separator) >= MAX_COLUMNS:
+        return Quoting()
+    escapes = (None, "\\") if ESCAPED in record else (None,)
+    breaches = {escape: breach(record, delimiter, escape) for escape in escapes}
+    if not all(breaches.values()):
+        return Quoting(encloses=True)
+    for escape, broken in breaches.items():
+        if "unexpected end" in broken:
+            return Quoting(opening=_opening(record, separator, escape is not None))
+    return Quoting(is_text=True)
+
+
+def breach(record: bytes, delimiter: str, escape: str | None = None) -> str:
     """Which rule about quotes it breaks, in the words of Python."""
-    if record.count(dialect.delimiter.encode()) >= MAX_COLUMNS:
+    if record.count(delimiter.encode()) >= MAX_COLUMNS:
         return ""
     try:
         line = _in_one_line(record.decode("latin-1"))
-        next(csv.reader((line,), delimiter=dialect.delimiter, strict=True), None)
+        next(csv.reader((line,), delimiter=delimiter, escapechar=escape, doublequote=not escape, strict=True), None)
     except csv.Error as error:
         return str(error)
     return ""
+
+
+def _opening(record: bytes, separator: bytes, escaped: bool) -> int | None:
+    """Where the quoted field begins that is not closed."""
+    position = 0
+    while True:
+        if record.startswith(QUOTE, position):
+            closing = (_ESCAPED_FIELD if escaped else _QUOTED_FIELD).match(record, position)
+            if closing is None:
+                return position
+            position = closing.end()
+        position = record.find(separator, position) + 1
+        if not position:
+            return None

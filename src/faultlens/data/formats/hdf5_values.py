@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from faultlens.data.formats.numpy_array import index_in, not_finite
-from faultlens.data.formats.reading import Spot
+from faultlens.data.formats.reading import Spot, numbers_are
 from faultlens.data.look import Look
 from faultlens.text.sizes import GIB, MIB, in_words
 
@@ -49,7 +49,7 @@ def check_values(dataset: Any, look: Look, spot: Spot) -> None:
             first = str([at + more for at, more in zip(start, index_in(block.shape, place), strict=True)])
         bad += found
     if bad:
-        reason = f"{bad} of its numbers are NaN or infinite, the first at {first}"
+        reason = f"{numbers_are(bad)} NaN or infinite, the first at {first}"
         look.flaw("not-finite", reason, **spot.keywords())
 
 

@@ -8,7 +8,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from faultlens.data.formats.reading import CHUNK, Read, Spot
+from faultlens.data.formats.reading import CHUNK, Read, Spot, numbers_are
 from faultlens.data.look import Look
 from faultlens.data.missing import EXTRA, not_there
 
@@ -106,7 +106,7 @@ def _check_values(header: Header, read: Read, look: Look, spot: Spot) -> bool:
         look.flaw("truncated", reason, **spot.keywords())
     if values.bad:
         first = f"the first at {values.first_index()}"
-        look.flaw("not-finite", f"{values.bad} of its numbers are NaN or infinite, {first}", **spot.keywords())
+        look.flaw("not-finite", f"{numbers_are(values.bad)} NaN or infinite, {first}", **spot.keywords())
     return done == expected
 
 

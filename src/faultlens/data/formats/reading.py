@@ -97,3 +97,8 @@ def reader_of(source: Source, start: int = 0) -> Read:
         return data
 
     return read
+
+
+def numbers_are(count: int) -> str:
+    """How a sentence about some numbers of a file begins."""
+    return "one of its numbers is" if count == 1 else f"{count:,} of its numbers are"

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from faultlens.data.formats.reading import SourceFile
+from faultlens.data.formats.reading import SourceFile, numbers_are
 from faultlens.data.images import kind_of
 from faultlens.data.images.checking import check_image
 from faultlens.data.look import Look
@@ -40,7 +40,7 @@ class Column:
     def tell(self) -> None:
         """When all have been seen."""
         if self._bad:
-            told = "one of its numbers is" if self._bad == 1 else f"{self._bad:,} of its numbers are"
+            told = numbers_are(self._bad)
             reason = f"{told} NaN or infinite, the first in row {self._first_bad:,}"
             self._look.flaw("not-finite", reason, record=self._first_bad, member=self._name)
 

@@ -62,7 +62,9 @@ def passed(dataset: Any, elements: int, look: bool = True) -> Passed:
     """`look`: at shapes and values, too."""
     result, waiting = Passed(), deque[list[Held]]()
     try:
-        for number, element in enumerate(dataset.take(elements)):
+        for number, element in enumerate(dataset.take(elements + 1)):
+            if number == elements:
+                break
             held = [Held(number, leaf, _digest(leaf), _size(leaf)) for leaf in leaves_of(element)]
             result.digests.append(b"".join(each.digest for each in held))
             if look:
@@ -72,9 +74,11 @@ def passed(dataset: Any, elements: int, look: bool = True) -> Passed:
             waiting.append(held)
             while len(waiting) > HELD or (len(waiting) > 1 and _bytes(waiting) > MAX_HELD):
                 _see_change(waiting.popleft(), result)
-        result.ended = len(result.digests) < elements
+        else:
+            result.ended = True
     except Exception as error:  # whatever the program's own functions raise
-        result.error = words(error)
+        if len(result.digests) < elements:  # one more than was asked for only tells whether there are more
+            result.error = words(error)
     for held in waiting:
         _see_change(held, result)
     return result

@@ -51,7 +51,7 @@ class Examples(NamedTuple):
         return sum(field.size for field in _fields(self.structure))
 
     def dataset(self, batch: int, batches: int, pipeline: dict[str, int]) -> Any:
-        """Made one by one, as most pipelines do. A buffer for shuffling is not filled: its size is reckoned."""
+        """Made one by one, as most pipelines do. A buffer for shuffling is not filled: its size is estimated."""
         one = lambda _: _mapped(lambda field: field.values(), self.structure)
         made = tf.data.Dataset.range(batch * batches).map(one, num_parallel_calls=tf.data.AUTOTUNE)
         return made.batch(batch, drop_remainder=True).prefetch(pipeline.get("prefetch", PREFETCHED))

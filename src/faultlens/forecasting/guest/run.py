@@ -18,18 +18,24 @@ from . import described, examples, peaks, subject, user_file
 from .during import during
 
 
-def carry_out(request: dict[str, Any]) -> dict[str, Any]:
+def carry_out(request: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+    """`tell` is told what begins: of a process that dies, that is all that is known."""
     started, before = time.perf_counter(), peaks.now()
+    tell("building the model")
     model = subject.make(request)
     built = peaks.now()
+    tell("making examples")
     with during("Making examples"):
         data = _Data(model, request)
     result: dict[str, Any] = {"before": before, "built": built}
     for phase in request["phases"]:
         if steps := STEPS.get(phase):
-            with during(f"{steps.name} with a batch of {request['batch']}"):
+            what = f"{steps.name} with a batch of {request['batch']}"
+            tell(what.lower())
+            with during(what):
                 result[phase] = _measured(steps.carry_out, model, data, request)
         else:
+            tell(f"saving as {phase}")
             result.setdefault("saves", {})[phase] = _save(model, phase)
     result["notes"] = user_file.notes
     result["example"] = data.example

@@ -35,20 +35,20 @@ def main() -> None:
     limits.killed_first()
     for file, function, given in json.loads(sys.argv[1]):
         if problem := names.problem(file, function, given):
-            answer(answers, {"ready": False, "refused": problem})
+            say(answers, {"ready": False, "refused": problem})
             return
     started = time.monotonic()
     try:
         versions = import_libraries()
     except BaseException as error:
-        answer(answers, {"ready": False, "problem": f"{type(error).__name__}: {error}"})
+        say(answers, {"ready": False, "problem": f"{type(error).__name__}: {error}"})
         return
     gc.collect()
     gc.freeze()  # or every child would copy the memory of all modules at its first collection
-    answer(answers, {"ready": True, "versions": versions, "seconds": time.monotonic() - started, "resident": own(PAGE)})
+    say(answers, {"ready": True, "versions": versions, "seconds": time.monotonic() - started, "resident": own(PAGE)})
     server = os.getpid()
     for line in sys.stdin:
-        answer(answers, attend(json.loads(line), server, answers))
+        say(answers, attend(json.loads(line), server, answers))
 
 
 def import_libraries() -> dict[str, str]:
@@ -96,14 +96,18 @@ def carry_out(request: dict[str, Any], writer: int) -> None:
             sys.path.insert(0, folder)
         from . import run  # it imports TensorFlow
 
-        result = run.carry_out(request)
-        os.write(writer, json.dumps(result).encode())  # less than a pipe holds
+        result = run.carry_out(request, lambda what: say(writer, {"at": what}))
+        say(writer, result)
         status = 0
     except BaseException as error:
         with contextlib.suppress(OSError):
-            os.write(writer, json.dumps(failure(error)).encode())
+            say(writer, failure(error))
     finally:
         os._exit(status)
+
+
+def say(descriptor: int, what: dict[str, Any]) -> None:
+    os.write(descriptor, json.dumps(what).encode() + b"\n")  # less than a pipe holds
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -118,7 +122,7 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 
 def watch(pid: int, reader: int, memory: int, deadline: float) -> dict[str, Any]:
-    """What the child said, or why it was stopped; and the most memory it was seen with."""
+    """What the child said, or why it was stopped; what it was doing, and the most memory it was seen with."""
     said, highest, killed, open_ = b"", 0, "", True
     while True:
         if open_ and select.select([reader], [], [], LOOK_S)[0]:
@@ -137,8 +141,10 @@ def watch(pid: int, reader: int, memory: int, deadline: float) -> dict[str, Any]
     if open_:
         while select.select([reader], [], [], 0)[0] and (piece := os.read(reader, 1 << 16)):
             said += piece
-    result = json.loads(said) if said and not killed else {}
-    return {"status": status, "killed": killed, "highest": highest, "result": result}
+    heard = [json.loads(line) for line in said.split(b"\n")[:-1]]
+    result = heard.pop() if heard and "at" not in heard[-1] else {}
+    at = heard[-1]["at"] if heard else ""
+    return {"status": status, "killed": killed, "highest": highest, "at": at, "result": {} if killed else result}
 
 
 def anonymous(pid: int) -> int:
@@ -156,7 +162,3 @@ def kill_all(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
-
-
-def answer(descriptor: int, what: dict[str, Any]) -> None:
-    os.write(descriptor, json.dumps(what).encode() + b"\n")

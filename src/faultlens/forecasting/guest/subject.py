@@ -11,6 +11,8 @@ from . import user_file
 from .during import during
 from .refused import RefusedError
 
+ASSUMED = "adam"  # the optimizer of a model that was not compiled
+
 
 def make(request: dict[str, Any]) -> Any:
     if request.get("policy"):
@@ -52,6 +54,8 @@ def _compile(model: Any, optimizer: str | None) -> None:
             raise RefusedError(f"Keras knows no optimizer {optimizer!r}.") from None
     with during("Compiling the model"):
         if not model.compiled:
-            model.compile(chosen if optimizer is not None else "adam", loss="mse")
+            model.compile(chosen if optimizer is not None else ASSUMED, loss="mse")
+            assumed = "" if optimizer is not None else f"optimizer {ASSUMED}, "
+            user_file.notes.append(f"the model is not compiled: {assumed}loss mse assumed")
         elif optimizer is not None:
             model.optimizer = chosen

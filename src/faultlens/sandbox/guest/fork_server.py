@@ -38,7 +38,6 @@ class Server:
         os.close(request["board"])
         self.answers = os.dup(1)
         point_at(os.devnull, 1, os.O_WRONLY)
-        point_at(os.devnull, 2, os.O_WRONLY)
         self.child = 0
         self.woken, self.wake = os.pipe()
         for end in (self.woken, self.wake):
@@ -57,6 +56,7 @@ class Server:
         except BaseException as error:
             self.answer(ready=False, words=words(error))
             return False
+        point_at(os.devnull, 2, os.O_WRONLY)  # what was said before tells why it could not begin
         gc.freeze()  # or every child would copy the memory of all modules at its first collection
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)

@@ -95,7 +95,10 @@ def _own_shared_memory() -> list[str]:
             os.mkdir(path)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        _attach(tree, path)
+        try:
+            _attach(tree, path)
+        except FileNotFoundError:  # its owner removed it meanwhile: OpenMP does at the end of every process
+            (os.rmdir if folder else os.unlink)(path)
     return [SHARED_MEMORY]
 
 

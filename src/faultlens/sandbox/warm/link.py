@@ -19,7 +19,7 @@ from faultlens.inspection.siginfo import signal_name
 from faultlens.sandbox.guest import board as layout
 from faultlens.sandbox.guest import confinement, guard
 from faultlens.sandbox.guests import guest_command
-from faultlens.text.safe import one_line
+from faultlens.text.safe import last_lines, one_line
 
 IMPORT_SECONDS = 120.0
 ENDING_SECONDS = 15.0  # that a killed process may take
@@ -41,10 +41,12 @@ class Link:
         environment: Mapping[str, str],
         tick: Callable[[], None],
         server: Path,
+        said: Path,
     ) -> None:
-        """`data`: the file that items are written to. `tick`: called again and again until it is ready."""
+        """`data`: the file that items are written to. `tick`: called again and again until it is ready. `said`: where
+        its stderr goes until then."""
         self._heard = b""
-        self._python = python
+        self._python, self._said = python, said
         board = os.memfd_create("faultlens-board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(board, layout.SIZE)
         self.board = layout.Board(board)
@@ -57,16 +59,17 @@ class Link:
         self.means = confinement.available()
         settings = {**request, **theirs, "means": self.means}
         try:
-            self._server = subprocess.Popen(
-                guest_command(python, server, json.dumps(settings)),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,  # what was read ahead would not be seen by select()
-                env=environment,
-                start_new_session=True,
-                pass_fds=tuple(theirs.values()),
-            )
+            with said.open("wb") as stderr:
+                self._server = subprocess.Popen(
+                    guest_command(python, server, json.dumps(settings)),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    bufsize=0,  # what was read ahead would not be seen by select()
+                    env=environment,
+                    start_new_session=True,
+                    pass_fds=tuple(theirs.values()),
+                )
             self.ready = self._await_import(tick)
             self.pid = numbering.only_child(self._server.pid)  # of the server itself, which has a guard
             with contextlib.suppress(OSError):  # a kernel before 5.1
@@ -92,11 +95,18 @@ class Link:
             status = self._server.wait()
             how = f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
             advice = f"Try: faultlens run -- {self._python} -c 'import tensorflow'"
-            raise FaultlensError(f"{self._python} {how} when it was to import TensorFlow.", advice) from None
+            why = f": {words[-1].rstrip('.')}" if (words := self._last_words()) else ""
+            raise FaultlensError(f"{self._python} {how} when it was to import TensorFlow{why}.", advice) from None
         if not answer.get("ready"):
             why = one_line(str(answer.get("words")), 200)
             raise FaultlensError(f"{self._python} cannot import TensorFlow: {why}.", ADVICE)
         return answer
+
+    def _last_words(self) -> list[str]:
+        with contextlib.suppress(OSError), self._said.open("rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - CHUNK, 0))
+            return last_lines(file.read(CHUNK).decode("utf-8", "replace"), 1, 200)
+        return []
 
     def fork(self) -> int:
         """The number of a new process, as it calls itself, which is nobody else's until its status is told."""

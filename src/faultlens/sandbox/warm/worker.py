@@ -224,7 +224,9 @@ class Worker:
             variables = launch.agent_environment(variables, self._area.path, True)
         request, more = self._request()
         variables |= more(variables)
-        return Link(self._python, {**request, "folder": work}, self._data, variables, self._tick, self.server)
+        request = {**request, "folder": work}
+        said = self._folder / "stderr"
+        return Link(self._python, request, self._data, variables, self._tick, self.server, said)
 
     def _request(self) -> tuple[dict[str, Any], Callable[[Mapping[str, str]], Mapping[str, str]]]:
         """What the server is asked for, and the variables that it needs, given the others."""

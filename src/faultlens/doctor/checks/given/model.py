@@ -7,6 +7,7 @@ from pathlib import Path
 
 from faultlens.doctor.check import Check, fix
 from faultlens.errors import FaultlensError
+from faultlens.model_files.naming import misnamed
 from faultlens.model_files.reader import read
 from faultlens.model_files.record import Kind, Saved
 from faultlens.model_files.regular import UnreadError
@@ -20,7 +21,6 @@ from faultlens.text.sizes import MIB, in_words
 # Peak memory of loading, times the weights, and of the program before it: measured on 400 MB of weights, TF 2.21.
 LOADING: dict[Kind, float] = {"Keras archive": 3.1, "HDF5 file": 2.1, "SavedModel": 2.1, "checkpoint": 2.1}
 BEFORE = 490 * MIB
-ARCHIVE_NAMES, HDF5_NAMES = (".keras",), (".h5", ".hdf5")
 CHECKSUMMED: tuple[Kind, ...] = ("SavedModel", "checkpoint", "Keras archive")
 KERASES = ("keras", "tf-keras")
 _GRAPH_VERSION = re.compile(r"^#define TF_GRAPH_DEF_VERSION (\d+)", re.MULTILINE)
@@ -121,18 +121,14 @@ class Model(Check):
             yield from self._memory(saved, patient)
 
     def _name(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
-        name, kerases = saved.path.name, _kerases(patient)
-        if saved.kind == "Keras archive" and name.endswith(HDF5_NAMES):
-            title, right = f"{name} is a Keras archive under the name of an HDF5 file", ".keras"
-        elif saved.kind == "HDF5 file" and name.endswith(ARCHIVE_NAMES) and _all_of_major(kerases, 3):
-            version = kerases[0].version
-            title, right = f"{name} is an HDF5 file, which Keras {version} does not read under this name", ".h5"
-        else:
+        name = saved.path.name
+        found = misnamed(saved, [each.version for each in _kerases(patient)])
+        if found is None:
             return
-        rename = ["mv", "-n", str(saved.path), str(saved.path.with_suffix(right))]
+        rename = ["mv", "-n", str(saved.path), str(saved.path.with_suffix(found.suffix))]
         yield self.error(
-            one_line(title, 200),
-            [("it begins as a zip archive does" if right == ".keras" else "it begins as an HDF5 file does", name)],
+            one_line(f"{name} {found.what}", 200),
+            [(found.evidence, name)],
             [fix("give it the name of what it is", shlex.join(rename))],
             causes=(),
         )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from faultlens.data.judging.folding import File
+from faultlens.data.aggregate.merge import File
 from faultlens.data.source import is_remote
 from faultlens.records.scan import Flaw, Place
 from faultlens.text.file_names import to_name

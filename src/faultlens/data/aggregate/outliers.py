@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.data.judging.folding import Folded
-from faultlens.data.judging.schema import Schema
+from faultlens.data.aggregate.merge import Merged
+from faultlens.data.aggregate.schema import Schema
 from faultlens.data.look import severity_of
 from faultlens.records.scan import Flaw, Place, Seen, Trait
 from faultlens.text.sizes import in_words
@@ -17,16 +17,16 @@ A_FEW, RARE = 3, 0.001  # odd ones; more of them are another kind of record, and
 FEATURE = "feature "
 
 
-def judged(folded: Folded, schema: Schema | None) -> Iterator[Flaw]:
-    for trait in folded.traits.values():
+def outliers(merged: Merged, schema: Schema | None) -> Iterator[Flaw]:
+    for trait in merged.traits.values():
         expected = schema.expected(trait.name) if schema else None
         if expected is not None:
             yield from _against_schema(trait, expected)
         elif (usual := _usual(trait)) is not None:
             yield from _odd(trait, usual)
     if schema:
-        yield from _missing(folded, schema)
-    yield from _oversized(folded)
+        yield from _missing(merged, schema)
+    yield from _oversized(merged)
 
 
 def _usual(trait: Trait) -> str | None:
@@ -68,10 +68,10 @@ def _flaws(trait: Trait, seen: Seen, reason: str, certain: bool = False) -> Iter
         yield Flaw(kind=trait.kind, severity=severity, place=place, reason=reason + more)
 
 
-def _missing(folded: Folded, schema: Schema) -> Iterator[Flaw]:
+def _missing(merged: Merged, schema: Schema) -> Iterator[Flaw]:
     """Features that the schema asks for and no record of a group has; some records, and it is a trait."""
     groups: dict[str, set[str]] = {}
-    for group, name in folded.traits:
+    for group, name in merged.traits:
         if name.startswith(FEATURE):
             groups.setdefault(group, set()).add(name[len(FEATURE) :])
     for group, names in sorted(groups.items()):
@@ -80,15 +80,15 @@ def _missing(folded: Folded, schema: Schema) -> Iterator[Flaw]:
             yield Flaw(kind="differs", severity="error", place=Place(path=group), reason=reason)
 
 
-def _oversized(folded: Folded) -> Iterator[Flaw]:
-    for group, sizes in folded.sizes.items():
+def _oversized(merged: Merged) -> Iterator[Flaw]:
+    for group, sizes in merged.sizes.items():
         total = sum(sizes.values())
         if total < ENOUGH_RECORDS:
             continue
         median = _median_bits(sizes, total)
         if sum(count for bits, count in sizes.items() if bits >= median + FAR_LARGER - 1) > FEW * total:
             continue  # not a few
-        for place in folded.largest.get(group, ()):
+        for place in merged.largest.get(group, ()):
             size = place.size or 0
             if size >= LARGE and size.bit_length() >= median + FAR_LARGER:
                 usual = in_words(1 << max(median - 1, 0))

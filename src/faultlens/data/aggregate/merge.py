@@ -21,7 +21,7 @@ class File(NamedTuple):
     notes: tuple[str, ...]
 
 
-def mended(pieces: Sequence[Checked]) -> tuple[int, Piece] | None:
+def misaligned(pieces: Sequence[Checked]) -> tuple[int, Piece] | None:
     """Each piece must begin where the one before it left off. One that does not mistook what lies inside of a record
     for a record, and is checked again from there: its number, and what is to be checked."""
     for number, (before, after) in enumerate(pairwise(pieces), 1):
@@ -31,7 +31,7 @@ def mended(pieces: Sequence[Checked]) -> tuple[int, Piece] | None:
     return None
 
 
-class Folded:
+class Merged:
     """Everything that was found in files that are finished."""
 
     def __init__(self) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.data.judging import schema
-from faultlens.data.judging.duplicates import duplicates
-from faultlens.data.judging.folding import Folded
-from faultlens.data.judging.indexes import against_indexes
-from faultlens.data.judging.odd import judged
+from faultlens.data.aggregate import schema
+from faultlens.data.aggregate.duplicates import duplicates
+from faultlens.data.aggregate.indexes import against_indexes
+from faultlens.data.aggregate.merge import Merged
+from faultlens.data.aggregate.outliers import outliers
 from faultlens.data.native import LIBRARY
 from faultlens.errors import FaultlensError
 from faultlens.records.scan import Flaw
@@ -30,8 +30,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def odd(path: Path, records: list[bytes], rules: schema.Schema | None = None) -> list[Flaw]:
-    folded = scanned(path, file_of(records))
-    return [*folded.flaws, *judged(folded, rules)]
+    merged = scanned(path, file_of(records))
+    return [*merged.flaws, *outliers(merged, rules)]
 
 
 def usual(count: int) -> list[bytes]:
@@ -104,8 +104,8 @@ def test_pieces_agree_with_the_whole(path: Path) -> None:
     records = usual(3000)
     records[2222] = example(label=[3], x=[1.0])
     whole = odd(path, records)
-    folded = scanned(path, piece_size=9000)
-    assert [*folded.flaws, *judged(folded, None)] == whole
+    merged = scanned(path, piece_size=9000)
+    assert [*merged.flaws, *outliers(merged, None)] == whole
     assert [flaw.place.record for flaw in whole] == [2222]
 
 
@@ -191,19 +191,19 @@ def test_what_is_no_schema(tmp_path: Path, text: str) -> None:
 # -------------------------------------------------------------------------------- files and indexes
 
 
-def files(folder: Path, **contents: bytes) -> Folded:
-    folded = Folded()
+def files(folder: Path, **contents: bytes) -> Merged:
+    merged = Merged()
     for name, data in contents.items():
-        folded.files.update(scanned(folder / f"{name}.tfrecord", data).files)
-    return folded
+        merged.files.update(scanned(folder / f"{name}.tfrecord", data).files)
+    return merged
 
 
 def test_duplicates_and_links(tmp_path: Path) -> None:
     one, other = file_of([b"a" * 90]), file_of([b"b" * 90])
-    folded = files(tmp_path, a=one, b=other, c=one, d=file_of([b"a"]))
+    merged = files(tmp_path, a=one, b=other, c=one, d=file_of([b"a"]))
     (tmp_path / "e.tfrecord").hardlink_to(tmp_path / "b.tfrecord")
-    folded.files.update(scanned(tmp_path / "e.tfrecord").files)
-    (flaw,) = duplicates(folded.files)
+    merged.files.update(scanned(tmp_path / "e.tfrecord").files)
+    (flaw,) = duplicates(merged.files)
     assert flaw.place.path.endswith("c.tfrecord")
     assert flaw.reason.endswith("a.tfrecord")
 
@@ -213,16 +213,16 @@ def test_shards_shorter_than_the_information_of_the_data_set(tmp_path: Path) -> 
         path = tmp_path / f"mnist-train.tfrecord-{number:05}-of-00002"
         path.write_bytes(file_of(usual(count)))
     (tmp_path / "dataset_info.json").write_text(json.dumps({"splits": [{"name": "train", "shardLengths": ["5", "5"]}]}))
-    folded = Folded()
+    merged = Merged()
     for path in tmp_path.glob("mnist*"):
-        folded.files.update(scanned(path).files)
-    (flaw,) = against_indexes(folded.files)
+        merged.files.update(scanned(path).files)
+    (flaw,) = against_indexes(merged.files)
     assert (flaw.kind, Path(flaw.place.path).name) == ("short", "mnist-train.tfrecord-00001-of-00002")
     (tmp_path / "dataset_info.json").write_text('{"splits": [')
-    (flaw,) = against_indexes(folded.files)
+    (flaw,) = against_indexes(merged.files)
     assert (flaw.kind, Path(flaw.place.path).name) == ("structure", "dataset_info.json")
     (tmp_path / "dataset_info.json").write_text('{"splits": {"train": {}}}')  # of another program
-    assert not list(against_indexes(folded.files))
+    assert not list(against_indexes(merged.files))
 
 
 def test_a_file_shorter_than_its_index(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from faultlens.data.judging.folding import File
+from faultlens.data.aggregate.merge import File
 from faultlens.data.source import is_remote
 from faultlens.model_files.regular import opened
 from faultlens.records.scan import Flaw, Place

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from faultlens.data import source
-from faultlens.data.judging.folding import File
+from faultlens.data.aggregate.merge import File
 from faultlens.data.source import is_remote
 from faultlens.records.scan import Flaw, Place
 
