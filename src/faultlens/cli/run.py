@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from faultlens.cli import output
+from faultlens.cli import output, own_imports
 from faultlens.cli.deaths import Deaths, say
 from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
@@ -104,6 +104,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if not words:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
     output.check_targets(arguments)
+    own_imports.check()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     deaths = Deaths(arguments)
     try:
