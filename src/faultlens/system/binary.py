@@ -62,7 +62,8 @@ class Dynamic(NamedTuple):
 
 
 class Binary:
-    """A library file, mapped if it can be. Nothing in it is trusted: what is not there reads as nothing, or raises ElfError."""
+    """A library file, mapped if it can be. Nothing in it is trusted: what is not there reads as nothing, or raises
+    ElfError."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)

@@ -63,7 +63,7 @@ def test_a_check_that_has_no_memory_accuses_nobody(error: Exception, monkeypatch
     assert "too little memory" in found.summary
 
 
-def test_what_cannot_be_read_does_not_differ(tmp_path: Path) -> None:
+def test_what_cannot_be_read_does_not_differ() -> None:
     """/proc/self/mem cannot be read at its beginning (EIO), whoever asks."""
     listed = Listed(Path("/proc/self/mem"), None, "sha256=abc")
     assert inspect(listed, deep=True).state == "whole"
