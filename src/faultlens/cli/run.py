@@ -63,7 +63,8 @@ def register(verbs: Any) -> None:
     parser.add_argument(
         STOP_BEFORE_OOM,
         metavar="[=95%]",
-        help="ask the program to save and end (SIGTERM) when so much of the memory it may have is used (=90%%, =7GiB)",
+        help="ask the program to save and end (SIGTERM) when so much of the limit is used (=90%%), or when it and its "
+        "children hold so much themselves (=7GiB)",
     )
     parser.add_argument(
         HUNT,
