@@ -124,3 +124,24 @@ def test_a_list_whose_reader_went_away_ends_quietly(home: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=home)
     assert done.returncode in (0, 141)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--json", "--html", "--markdown", "--sarif"])
+@pytest.mark.parametrize("target", ["nowhere/out", "folder"])
+def test_where_nothing_can_be_written_nothing_is_started(
+    option: str, target: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "folder").mkdir()
+    assert main(["run", option, str(home / target), "--", "touch", str(home / "started")]) == 2
+    assert capsys.readouterr().err.startswith(f"faultlens: Cannot write the report to {home / target}: ")
+    assert not (home / "started").exists()
+
+
+@pytest.mark.parametrize("words", [["show"], ["show", "--list"]], ids=" ".join)
+def test_a_home_that_is_no_folder(
+    words: list[str], home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("FAULTLENS_HOME", str(home / "file"))
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"faultlens: {home / 'file'} is not a folder.")

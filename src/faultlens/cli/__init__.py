@@ -44,9 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _handle(words: Sequence[str]) -> int:
-    from faultlens.cli import own_imports, run
+    from faultlens.cli import output, own_imports, run
 
     options = _parser().parse_args(run.with_default(words))
+    output.check_targets(options)
     if not options.is_apart:
         own_imports.put_back()
     return int(options.handler(options))

@@ -104,7 +104,6 @@ def handle(arguments: argparse.Namespace) -> int:
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not words:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
-    output.check_targets(arguments)
     own_imports.check()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     deaths = Deaths(arguments)
