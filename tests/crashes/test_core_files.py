@@ -16,6 +16,7 @@ import lz4.frame
 import pytest
 import zstandard
 
+from faultlens.cli import main
 from faultlens.errors import FaultlensError
 from faultlens.inspection.corefile.read import read_core
 from faultlens.records.crash import Crash, Frame
@@ -359,3 +360,29 @@ def test_a_core_of_somebody_else_is_told(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(FaultlensError, match="may not be read"):
         read_core(path)
+
+
+# ------------------------------------------------------------------------------- what explain says of it
+
+
+def test_a_cut_off_core_is_said_to_be_one(dump: Died, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = tmp_path / "cut"
+    data = dump("null").read_bytes()
+    cut.write_bytes(data[: len(data) * 3 // 4])
+    assert main(["explain", "--no-save", str(cut)]) == 0
+    assert "faultlens: the core is cut off: " in capsys.readouterr().err
+
+
+def test_another_program_is_not_taken_for_the_one_that_died(dump: Died, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Path(shutil.which("ls") or "/bin/ls")
+    core = dump("null")
+    assert "read_through" in [frame.function for frame in stack(read_core(core, other))]
+    assert main(["explain", "--no-save", str(core), str(other)]) == 0
+    assert f"faultlens: {other} is not the program that left this core" in capsys.readouterr().err
+
+
+def test_sources_that_are_not_there_can_be_named(dump: Died, capsys: pytest.CaptureFixture[str]) -> None:
+    core = dump(code="import ctypes\nctypes.string_at(16)\n")
+    (core.parent / "script.py").unlink()
+    assert main(["explain", "--no-save", str(core)]) == 0
+    assert "--source-root" in capsys.readouterr().err

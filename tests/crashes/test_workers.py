@@ -235,3 +235,40 @@ print(child.pid, child.wait(), flush=True)
     told = " ".join(done.stderr.split())
     assert said.format(pid=done.stdout.split()[0]) in told
     assert "error[" not in told
+
+
+LAUNCHER = """\
+import subprocess, sys, time
+jobs = ["import ctypes; ctypes.string_at(0)", "import os; os.abort()", "import os; os.kill(os.getpid(), 8)"]
+jobs = jobs + [f"import os, signal; os.kill(os.getpid(), {number})" for number in (4, 5, 7, 24, 31)][: int(sys.argv[1])]
+for job in jobs:
+    subprocess.run([sys.executable, "-c", job])
+if sys.argv[3:]:
+    time.sleep(3)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def _launched(folder: Path, home: Path, *arguments: str) -> str:
+    (folder / "launch.py").write_text(LAUNCHER)
+    words = [*FAULTLENS, "run", "--", sys.executable, "launch.py", *arguments]
+    done = subprocess.run(words, cwd=folder, env=_environment(home), capture_output=True, text=True, timeout=120)
+    return done.stderr
+
+
+@pytest.mark.parametrize("code", ["0", "3"])
+@pytest.mark.parametrize("lingers", [(), ("lingers",)], ids=["at once", "later"])
+def test_every_death_is_told_of_at_the_end(code: str, lingers: tuple[str, ...], tmp_path: Path, home: Path) -> None:
+    said = _launched(tmp_path, home, "0", code, *lingers)
+    closing = said[said.index("[FL") :]
+    in_lines = [line for line in closing.splitlines() if line.startswith("faultlens: also process ")]
+    in_full = said.count("error[FL")
+    assert len(in_lines) + in_full == 3, said
+    identities = [path.parent.name.rpartition("-")[2] for path in _reports(home)]
+    assert all(line.rpartition("faultlens show ")[2] in identities for line in in_lines)
+
+
+def test_many_deaths_are_counted(tmp_path: Path, home: Path) -> None:
+    said = _launched(tmp_path, home, "5", "3").splitlines()
+    assert sum(line.startswith("faultlens: also ") for line in said) == 5
+    assert said[-1].endswith("more died: faultlens show --list")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,3 +101,47 @@ def test_what_cannot_be_run(
     monkeypatch.chdir(home)
     assert main(["run", name]) == 2
     assert capsys.readouterr().err.startswith(f"faultlens: {said}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "--timeout", "abc", "x.py"], ["run", "--capture", "all", "x.py"], ["show", "a", "b"], ["cure"], []],
+    ids=" ".join,
+)
+def test_what_is_wrong_with_the_command_is_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith("faultlens: ") and said.count("\n") == 1
+    assert "Try: faultlens" in said
+
+
+def test_a_list_whose_reader_went_away_ends_quietly(home: Path) -> None:
+    for _ in range(3):
+        folder.save(recorded.report("segv_in_custom_op"))
+    command = f"{sys.executable} -m faultlens show --list | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=home)
+    assert done.returncode in (0, 141)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--json", "--html", "--markdown", "--sarif"])
+@pytest.mark.parametrize("target", ["nowhere/out", "folder"])
+def test_where_nothing_can_be_written_nothing_is_started(
+    option: str, target: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "folder").mkdir()
+    assert main(["run", option, str(home / target), "--", "touch", str(home / "started")]) == 2
+    assert capsys.readouterr().err.startswith(f"faultlens: Cannot write the report to {home / target}: ")
+    assert not (home / "started").exists()
+
+
+@pytest.mark.parametrize("words", [["show"], ["show", "--list"]], ids=" ".join)
+def test_a_home_that_is_no_folder(
+    words: list[str], home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("FAULTLENS_HOME", str(home / "file"))
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"faultlens: {home / 'file'} is not a folder.")

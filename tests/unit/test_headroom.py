@@ -103,17 +103,24 @@ def stopped(uses: list[float], steps: list[int] | None = None, stop_at: StopAt =
     """At which look the program is asked to end; they come a tenth of a second apart."""
     brink = Brink(stop_at)
     for number, use in enumerate(uses):
-        if brink.reached(number / 10, room(use), steps[number] if steps else None):
+        if brink.reached(number / 10, room(use), steps[number] if steps else None, int(use)):
             return number
     return None
 
 
 def test_the_share_or_the_size_that_was_named() -> None:
     slow = [GIB + number * 4 * MIB for number in range(3000)]
-    named = {SHARE: 0.95 * LIMIT, StopAt(share=0.5): LIMIT / 2, StopAt(used=3 * GIB): 3 * GIB}
+    named = {SHARE: 0.95 * LIMIT, StopAt(share=0.5): LIMIT / 2, StopAt(own=3 * GIB): 3 * GIB}
     for stop_at, most in named.items():
         look = stopped(slow, stop_at=stop_at)
         assert look is not None and slow[look - 1] < most <= slow[look]
+
+
+def test_a_size_is_about_the_program_whatever_others_use() -> None:
+    brink = Brink(StopAt(own=GIB))
+    assert brink.reached(0.0, room(7 * GIB), None, 3 * MIB) is None
+    assert brink.reached(0.5, room(7 * GIB), None, GIB) == "size"
+    assert brink.reached(1.0, room(LIMIT - MIB), None, 3 * MIB) == "limit"
 
 
 def test_two_steps_more_must_fit() -> None:

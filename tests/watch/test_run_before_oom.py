@@ -76,6 +76,21 @@ def test_a_program_without_a_handler_ends_by_sigterm_and_it_is_said_why(tmp_path
     assert 128 * MIB <= request.used < 192 * MIB
 
 
+def test_a_size_is_about_the_program_and_not_about_others() -> None:
+    """The machine uses more than this; so do its children, which share their pages with it."""
+    code = (
+        "import os, time\nkept = bytearray(b'x') * (60 << 20)\n"
+        "for _ in range(4):\n    if os.fork() == 0:\n        time.sleep(3); os._exit(0)\ntime.sleep(3)\n"
+    )
+    words = [sys.executable, "-m", "faultlens", "run", "--no-save", "--stop-before-oom=150MiB"]
+    done = subprocess.run([*words, "--", sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    grows = code.replace("time.sleep(3); os", "kept += b'y' * (40 << 20); time.sleep(3); os")
+    done = subprocess.run([*words, "--", sys.executable, "-c", grows], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGTERM
+    assert "stopped by faultlens as asked: its memory reached 150 MiB" in " ".join(done.stderr.split())
+
+
 @limited
 def test_its_own_handler_decides_how_it_ends(tmp_path: Path) -> None:
     ran = run(tmp_path, [sys.executable, "-c", HANDLES + GROWS], 256 * MIB, "--stop-before-oom=100MiB")
@@ -117,7 +132,8 @@ def test_a_training_is_saved(tmp_path: Path) -> None:
     assert ran.status == -signal.SIGTERM, ran.stderr
     found, _ = newest_whole(tmp_path / "model.keras")
     assert found is not None and found.manifest is not None and found.manifest.training["step"] > 0
-    assert "stopped by faultlens before the" in ran.stderr
+    assert "stopped by faultlens before memory ran out" in " ".join(ran.stderr.split())
+    assert ran.report.diagnoses[0].fixes[0].title == "start it again from model.keras"
     facts = [item.fact for item in ran.report.diagnoses[0].evidence]
     assert any("the list `.kept` of class Grows: " in fact and "uint8[20971520]" in fact for fact in facts), facts
 

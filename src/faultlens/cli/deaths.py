@@ -127,16 +127,18 @@ def _kept_report(crash: Crash, arguments: argparse.Namespace) -> tuple[Report, P
     return report, None if arguments.no_save else output.save(report)
 
 
-def in_one_line(report: Report, stored: Path | None) -> str:
+def in_one_line(report: Report, stored: Path | None, again: str = "") -> str:
+    """`again`: how often it happened, if more than once."""
     from faultlens.report.headline import headline, line_of
     from faultlens.report.verdict import is_unknown, pointed_at, subject, sure, verdict
     from faultlens.store.folder import identity
 
     crash, found, frame = subject(report), verdict(report), pointed_at(report)
-    died = f"process {crash.pid} died by {crash.outcome.signal}"
     if found is None or is_unknown(found):
-        told = headline(report.crash)
+        told = f"{headline(report.crash)}{again}"
     else:
         at = f" at {line_of(frame, crash)}" if frame else ""
-        told = f"{died}{at}: {one_line(found.title, 300)} ({found.code}, {sure(found)})"
+        signal = crash.outcome.signal or (crash.fault.signal if crash.fault else "a signal")
+        died = f"process {crash.pid} died by {signal}{at}{again}"
+        told = f"{died}: {one_line(found.title, 300)} ({found.code}, {sure(found)})"
     return f"{told}. Read on: faultlens show {identity(stored)}" if stored else told

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from faultlens.cli import output
+from faultlens.cli import output, own_imports
 from faultlens.cli.exit_codes import FINE, exit_status
 from faultlens.errors import FaultlensError
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
-# What a preloaded library does to the patient it must not do to the doctor.
-PRELOAD = "LD_PRELOAD"
-SET_ASIDE = "FAULTLENS_PRELOAD_OF_PATIENT"
 
 DESCRIPTION = """\
 Look at the machine and at the environment a program would run in, without importing TensorFlow, and say what will
@@ -59,11 +56,11 @@ def register(verbs: Any) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="with --fix: do not ask")
     parser.add_argument("-v", "--verbose", action="store_true", help="show everything each check saw")
     parser.add_argument("--json", metavar="PATH", help="write the check-up as JSON; - is standard output")
-    parser.set_defaults(handler=handle)
+    parser.set_defaults(handler=handle, is_apart=True)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    variables = _without_preload()
+    variables = _undisturbed()
     from faultlens.doctor.examine import examine, named
     from faultlens.records.severity import is_grave, worst
     from faultlens.target_env.target import meet
@@ -82,16 +79,13 @@ def handle(arguments: argparse.Namespace) -> int:
     return exit_status(findings=is_grave(worst(checkup.findings)))
 
 
-def _without_preload() -> dict[str, str]:
-    """The variables a program would get. A preloaded library that kills Python would kill us too: start again
-    without it, and remember it for the patient."""
-    variables = dict(os.environ)
-    if SET_ASIDE in variables:
-        variables[PRELOAD] = variables.pop(SET_ASIDE)
-    elif variables.get(PRELOAD) and sys.argv[1:2] == ["doctor"]:
-        variables[SET_ASIDE] = variables.pop(PRELOAD)
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], variables)
-    return variables
+def _undisturbed() -> dict[str, str]:
+    """The variables a program would get. A library that they force upon Python, and that kills it, would kill us too:
+    start again without it."""
+    if sys.argv[1:2] == ["doctor"]:
+        own_imports.start_again([own_imports.PRELOAD])
+        own_imports.check()
+    return own_imports.variables_of_program()
 
 
 def _wishes(arguments: argparse.Namespace) -> Wishes:

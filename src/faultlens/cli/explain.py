@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from faultlens.cli import output
 from faultlens.cli.exit_codes import FINE
 from faultlens.errors import FaultlensError
+from faultlens.text.safe import make_printable, one_line
 
 if TYPE_CHECKING:
     from faultlens.records.crash import Crash
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
+MAX_SAID = 3
 NOBODY = 65534  # systemd's store has cores of everybody: only what all may read is shown
 
 DESCRIPTION = """\
@@ -57,7 +59,23 @@ def explain(arguments: argparse.Namespace) -> int:
     output.write_files(report, arguments)
     if not output.taken_up(arguments):
         output.render(report, sys.stdout, verbose=arguments.verbose, stored=stored)
+        sys.stdout.flush()
+    _say_what_is_missing(crash, arguments)
     return FINE
+
+
+def _say_what_is_missing(crash: Crash, arguments: argparse.Namespace) -> None:
+    """Whoever reads the verdict must know that it was made from less than there could be."""
+    from faultlens.inspection.corefile.read import NOT_IN_A_CORE
+    from faultlens.inspection.frames import user_frame
+
+    frame = user_frame(crash)
+    said = [gap for gap in crash.gaps if gap != NOT_IN_A_CORE] if not arguments.verbose else []
+    is_read = not frame or frame.kind != "python" or frame.file in crash.sources or arguments.no_sources
+    if frame and not is_read and not any("--source-root" in gap for gap in crash.gaps):
+        said.insert(0, f"{frame.file} was not found: --source-root FOLDER names where the sources are")
+    for sentence in said[:MAX_SAID]:
+        print(f"faultlens: {one_line(sentence)}", file=make_printable(sys.stderr))
 
 
 def _source_folders(arguments: argparse.Namespace) -> SourceFolders:

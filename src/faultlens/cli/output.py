@@ -59,11 +59,26 @@ def taken_up(arguments: Namespace) -> bool:
 def check_targets(arguments: Namespace) -> None:
     if _targets(arguments).count("-") > 1:
         raise FaultlensError("Only one format can go to standard output.", "Name files for the others.")
+    for target in _targets(arguments):
+        if target and target != "-":
+            _check_target(Path(target))
+
+
+def _check_target(path: Path) -> None:
+    """Before anything is done: what was found after hours must not be lost to a name that was mistyped."""
+    folder = path.resolve().parent
+    problem = "it is a folder" if path.is_dir() else ""
+    if not problem and (not path.exists() or path.is_file()):  # not a pipe or /dev/null
+        if not folder.is_dir():
+            problem = f"there is no folder {folder}"
+        elif not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+            problem = f"you may not write in {folder}"
+    if problem:
+        raise FaultlensError(f"Cannot write the report to {path}: {problem}.", "Name another file.")
 
 
 def write_files(report: Report, arguments: Namespace, quiet: bool = False) -> None:
     """Write the formats that were asked for; and say so, unless `quiet`."""
-    check_targets(arguments)
     if arguments.json:
         write_json(report, arguments.json, quiet)
     if arguments.html:
@@ -81,7 +96,7 @@ def write_files(report: Report, arguments: Namespace, quiet: bool = False) -> No
 
 
 def _targets(arguments: Namespace) -> list[str | None]:
-    return [arguments.json, arguments.html, arguments.markdown, arguments.sarif]
+    return [getattr(arguments, name, None) for name in ("json", "html", "markdown", "sarif")]
 
 
 def console(stream: TextIO) -> Console:

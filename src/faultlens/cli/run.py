@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from faultlens.cli import output
+from faultlens.cli import output, own_imports
 from faultlens.cli.deaths import Deaths, say
 from faultlens.cli.shortage import shortage
 from faultlens.errors import FaultlensError
@@ -60,7 +60,8 @@ def register(verbs: Any) -> None:
     parser.add_argument(
         STOP_BEFORE_OOM,
         metavar="[=95%]",
-        help="ask the program to save and end (SIGTERM) when so much of the memory it may have is used (=90%%, =7GiB)",
+        help="ask the program to save and end (SIGTERM) when so much of the limit is used (=90%%), or when it and its "
+        "children hold so much themselves (=7GiB)",
     )
     parser.add_argument(
         HUNT,
@@ -100,7 +101,7 @@ def handle(arguments: argparse.Namespace) -> int:
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not words:
         raise FaultlensError("There is no program to run.", "Try: faultlens run train.py")
-    output.check_targets(arguments)
+    own_imports.check()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     deaths = Deaths(arguments)
     try:

@@ -84,7 +84,7 @@ def register(verbs: Any) -> None:
     parser.add_argument("--python", metavar="PYTHON", help="the Python or virtual environment to decode with")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every finding, and notes")
     parser.add_argument("--json", metavar="PATH", help="write what was found as JSON; - is standard output")
-    parser.set_defaults(handler=handle)
+    parser.set_defaults(handler=handle, is_apart=True)
 
 
 def handle(arguments: argparse.Namespace) -> int:

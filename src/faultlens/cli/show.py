@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from faultlens.cli import output
 from faultlens.cli.exit_codes import FINE
+from faultlens.errors import FaultlensError
 
 if TYPE_CHECKING:
     from faultlens.records.crash import Saving
@@ -33,6 +34,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def show(arguments: argparse.Namespace) -> int:
+    if not (arguments.report and Path(arguments.report).exists()):
+        _check_home()
     if arguments.list:
         return _list(arguments.json)
     from faultlens.records import report_file
@@ -50,6 +53,13 @@ def show(arguments: argparse.Namespace) -> int:
     if folder.is_kept(path) and (doubt := doubt_about_place(path)):
         print(f"faultlens: {doubt}", file=sys.stderr)
     return FINE
+
+
+def _check_home() -> None:
+    from faultlens.fs.state_dir import home
+
+    if home().exists() and not home().is_dir():
+        raise FaultlensError(f"{home()} is not a folder.", "Set FAULTLENS_HOME to the folder that reports are kept in.")
 
 
 def _saves_today(report: Report) -> Saving | None:
@@ -100,7 +110,6 @@ def _print(entries: list[Entry]) -> None:
 
 def _print_keeping(number: int) -> None:
     """Reports do not stay for ever: whoever looks for one that is gone must learn why."""
-    from faultlens.errors import FaultlensError
     from faultlens.fs.state_dir import home
     from faultlens.report.page import QUIET, print_line, words, wrap
     from faultlens.store import keeping

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from faultlens.cli import output
 from faultlens.cli.deaths import in_one_line, say
-from faultlens.diagnosis.evidence.children import has_survived
+from faultlens.diagnosis.evidence.children import has_survived, subject_of
 
 if TYPE_CHECKING:
     from faultlens.cli.deaths import Deaths
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ASKED_FOR = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE"}
 SPEAK_FOR_THEMSELVES = {"python-exception", "clean-exit", "killed-from-outside", "signal-raised-by-program"}
 SURE = 0.7
-MAX_CHILDREN_SHOWN = 3
+MAX_CHILDREN_SHOWN, MAX_CHILDREN_EXAMINED, MAX_LINES = 3, 10, 5
 
 
 def tell(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
@@ -40,6 +40,7 @@ def tell(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> None:
             _tell_below(crash, arguments, deaths)
         elif worth_telling(report) or arguments.verbose:
             _tell(report, arguments, deaths)
+            _tell_others(crash, {subject_of(crash).pid}, arguments, deaths)
         deaths.settle()
 
 
@@ -48,19 +49,57 @@ def _tell_below(crash: Crash, arguments: argparse.Namespace, deaths: Deaths) -> 
     from faultlens.report.headline import headline
 
     whole: list[Report] = []
-    for child in crash.children[:MAX_CHILDREN_SHOWN]:
+    for child in crash.children[:MAX_CHILDREN_EXAMINED]:
         report = examined(child)
-        if worth_telling(report) or arguments.verbose:
-            if not _speaks_for_itself(report) or child.times > 1 or arguments.verbose:
-                whole.append(report)
-            elif not deaths.was_told(child.pid) and not arguments.quiet:
-                say(in_one_line(report, None if arguments.no_save else _kept(report, deaths)))
-            elif not arguments.no_save:
-                _kept(report, deaths)
+        if not (worth_telling(report) or arguments.verbose):
+            continue
+        if not _speaks_for_itself(report) or child.times > 1 or arguments.verbose:
+            whole.append(report)
+        elif not arguments.no_save:
+            _kept(report, deaths)
+        if len(whole) == MAX_CHILDREN_SHOWN:
+            break
     if whole and not arguments.quiet:
         say(f"{headline(replace(crash, children=()))}, but below it:")
     for report in whole:
         _tell(report, arguments, deaths)
+    told = {report.crash.pid for report in whole}
+    if not whole:  # what was said when it happened needs no closing words
+        told = {child.pid for child in crash.children if deaths.was_told(child.pid)}
+    _tell_others(crash, told, arguments, deaths)
+
+
+def _tell_others(crash: Crash, told: set[int | None], arguments: argparse.Namespace, deaths: Deaths) -> None:
+    """A line for each process that died and is not told of in full: whoever reads the end only must learn of all."""
+    others = [child for child in crash.children if _died(child) and child.pid not in told]
+    deaths.settle()
+    if arguments.quiet:
+        return
+    for child in others[:MAX_LINES]:
+        stored = deaths.kept(child.pid)
+        report = _read(stored) or examined(child)
+        if stored is None and not arguments.no_save:
+            stored = _kept(report, deaths)
+        again = f" ({child.times} times)" if child.times > 1 else ""
+        say(f"also {in_one_line(report, stored, again)}")
+    if more := sum(child.times for child in others[MAX_LINES:]):
+        say(f"and {more} more died: faultlens show --list")
+
+
+def _died(child: Crash) -> bool:
+    """Not those that were looked at when the time was up, nor those that were asked to end."""
+    by = child.outcome.signal if child.outcome.kind == "signal" else None
+    return not child.was_running and (child.fault is not None or by is not None) and by not in ASKED_FOR
+
+
+def _read(stored: Path | None) -> Report | None:
+    from faultlens.errors import FaultlensError
+    from faultlens.records import report_file
+
+    try:
+        return report_file.read(stored) if stored else None
+    except FaultlensError:
+        return None
 
 
 def examined(crash: Crash) -> Report:

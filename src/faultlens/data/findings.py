@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
@@ -23,7 +23,7 @@ class Findings:
     """Flaws of a severity or worse. Files are known by their absolute path, a text: see `text/file_names.py`."""
 
     def __init__(self, given: Given, severity: Severity = "error") -> None:
-        if severity not in _RANKS:
+        if severity not in get_args(Severity):
             raise FaultlensError(f"There is no severity {severity!r:.60}.", "Say 'error' or 'warning'.")
         scan = given if isinstance(given, Scan) else _scan(given)
         # On another machine, the data may lie elsewhere: then they are looked for from here.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 
 from faultlens.doctor.check import Check
 from faultlens.doctor.checks import catalogue
 from faultlens.errors import FaultlensError
 from faultlens.records.finding import Checkup, Examination
+from faultlens.system.loader import OUR_WANT
 from faultlens.target_env.target import Patient
 from faultlens.text.safe import one_line
+
+NO_MEMORY = "could not look: there is too little memory for it under this limit (ulimit -v)"
 
 
 def examine(patient: Patient, checks: Iterable[Check] | None = None) -> Checkup:
@@ -42,5 +46,9 @@ def _examined(check: Check, patient: Patient) -> Examination:
         return check.examine(patient)
     except FaultlensError:  # the user asked for what is not there
         raise
+    except MemoryError:
+        return check.skipped(NO_MEMORY)
     except Exception as error:  # a check that fails must not cost the others
+        if isinstance(error, OSError) and error.errno in OUR_WANT:
+            return check.skipped(NO_MEMORY if error.errno == errno.ENOMEM else f"could not look: {error.strerror}")
         return check.skipped(one_line(f"this check failed: {type(error).__name__}: {error}", 200))

@@ -99,6 +99,13 @@ def file_states(
     return tuple(states)
 
 
+def is_another(file: Path, path: str, mappings: Sequence[Mapping], memory: Memory) -> bool:
+    """Whether the file is known to be another program or library than the one that was mapped from `path`."""
+    parts = _by_path(mappings).get(path)
+    then, now = _image_in_memory(memory, parts) if parts else None, _image_on_disk(str(file))
+    return bool(then and now and then.build_id and now.build_id and then.build_id != now.build_id)
+
+
 class _Image(NamedTuple):
     build_id: str | None
 

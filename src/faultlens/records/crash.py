@@ -25,6 +25,7 @@ from faultlens.records.watched import (
     Holder,
     HolderKind,
     LastLines,
+    LimitOf,
     Sample,
     StopRequest,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "LastLines",
     "Library",
     "Limit",
+    "LimitOf",
     "Lock",
     "MachineState",
     "Mapping",

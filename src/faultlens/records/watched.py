@@ -35,13 +35,16 @@ class Activity(Record, frozen=True):
     idle: float | None = None  # seconds before the limit in which it did next to nothing
 
 
+LimitOf = Literal["control group", "machine", "program"]  # program: the size that the user named for it
+
+
 class StopRequest(Record, frozen=True):
     """faultlens itself asked the program to end (SIGTERM), before memory would have run out. Sizes in bytes."""
 
     seconds: float  # since the start
     used: int
     limit: int
-    limit_of: Literal["control group", "machine"]
+    limit_of: LimitOf
 
 
 GrowthKind = Literal["memory", "shared memory", "GPU memory", "open files", "threads"]

@@ -115,8 +115,9 @@ def _signal(crash: Crash) -> str:
         return f"was ended by {signal}, sent by process {fault.sender_pid}{_where(crash, 'while in')}"
     if signal == "SIGKILL":
         return _killed(crash)
-    if signal == "SIGTERM" and crash.stop_request:
-        return f"was ended by SIGTERM, which faultlens sent before memory ran out{_where(crash, 'while in')}"
+    if signal == "SIGTERM" and (request := crash.stop_request):
+        when = "as asked, for its memory" if request.limit_of == "program" else "before memory ran out"
+        return f"was ended by SIGTERM, which faultlens sent {when}{_where(crash, 'while in')}"
     if signal in _POLITE:
         return f"was ended by {signal}{_where(crash, 'while in')}"
     exiting = " while shutting down" if crash.exiting else ""

@@ -7,17 +7,17 @@ import math
 import os
 import signal
 from collections.abc import Callable
-from typing import Literal
 
 from faultlens.inspection import process
 from faultlens.inspection.progress import Loop
-from faultlens.records.crash import StopRequest
+from faultlens.records.crash import LimitOf, StopRequest
 from faultlens.supervise.memory_forecast import Headroom, use_in_words, warning
 from faultlens.supervise.oom_stop import GROWN, Brink, StopAt
+from faultlens.supervise.own_memory import OwnMemory
 from faultlens.supervise.timeline import Timeline
-from faultlens.system.cgroup import Room
 from faultlens.system.memory_limit import MACHINE, TightestRoom
 from faultlens.system.procfs import resident
+from faultlens.text.sizes import in_words
 
 
 class Watch:
@@ -33,6 +33,8 @@ class Watch:
         self._headroom: Headroom | None = Headroom()  # None: it has been told
         self._next_forecast = 0.0
         self._brink = Brink(stop_at) if stop_at else None  # None: not wished, or asked for already
+        self._size = stop_at.own if stop_at else None
+        self._own = OwnMemory(timeline.pid) if self._size is not None else None
         self._next_room = 0.0
         self._resident = 0  # bytes, at the last look
         self._would_stop = stop_at is not None
@@ -54,8 +56,14 @@ class Watch:
             self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
             return
         room, loop = self._room.look(elapsed), self._loop()
-        if self._brink and room and self._brink.reached(elapsed, room, loop.made if loop else None):
-            self._ask_to_end(elapsed, room)
+        if self._brink and room:
+            own = self._own.look(elapsed) if self._own else 0
+            reached = self._brink.reached(elapsed, room, loop.made if loop else None, own)
+            if reached == "size":
+                self._ask_to_end(elapsed, f"its memory has reached {in_words(own)}", own, self._size or 0, "program")
+            elif reached:
+                whose: LimitOf = "machine" if room.where == MACHINE else "control group"
+                self._ask_to_end(elapsed, f"memory is at {use_in_words(room)}", room.used, room.limit, whose)
         if self._headroom and elapsed >= self._next_forecast:
             self._headroom.take(self._timeline.samples, room, loop)
             if self._headroom.forecast:
@@ -72,14 +80,13 @@ class Watch:
     def _has_grown(self) -> bool:
         return resident(self._timeline.pid) > self._resident + GROWN
 
-    def _ask_to_end(self, elapsed: float, room: Room) -> None:
+    def _ask_to_end(self, elapsed: float, why: str, used: int, limit: int, whose: LimitOf) -> None:
         self._brink = self._headroom = None
-        whose: Literal["machine", "control group"] = "machine" if room.where == MACHINE else "control group"
-        self.request = StopRequest(seconds=round(elapsed, 3), used=room.used, limit=room.limit, limit_of=whose)
+        self.request = StopRequest(seconds=round(elapsed, 3), used=used, limit=limit, limit_of=whose)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.below_shells(self._timeline.pid), signal.SIGTERM)
         self._timeline.take(elapsed, fully=True)
-        self._tell(f"memory is at {use_in_words(room)}: asked the program to save and end (SIGTERM)")
+        self._tell(f"{why}: asked the program to save and end (SIGTERM)")
 
     def _warn(self, text: str) -> None:
         self._headroom = None

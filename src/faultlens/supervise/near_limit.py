@@ -10,6 +10,7 @@ from collections.abc import Callable
 from faultlens.records.crash import Sample
 from faultlens.supervise.heap_snapshots import HeapSnapshots
 from faultlens.supervise.oom_stop import StopAt
+from faultlens.supervise.own_memory import OwnMemory
 from faultlens.supervise.timeline import Timeline
 from faultlens.system.cgroup import Room
 from faultlens.system.memory_limit import tightest_room
@@ -34,6 +35,7 @@ class NearLimit:
         self._timeline = timeline
         self._snapshots = snapshots
         self._stop_at = stop_at
+        self._own = OwnMemory(timeline.pid)
         self._others_ask = others_ask
         self._tell = tell
         self._next = 0.0
@@ -69,9 +71,11 @@ class NearLimit:
         self._next = elapsed + min(max(OFTEN_S, elapsed * LATER), SELDOM_S)
         room = tightest_room(self._timeline.cgroup)
         if room is not None:
-            near = self._near(room)
-            self._look_at = _shown(sample) + max(near - room.used, MIB) / 3
-            self._is_near = room.used >= near and room.left >= LEAST_LEFT
+            missing = self._near(room) - room.used
+            if self._stop_at and self._stop_at.own is not None:
+                missing = min(missing, NEAR * self._stop_at.own - self._own.look(elapsed))
+            self._look_at = _shown(sample) + max(missing, MIB) / 3
+            self._is_near = missing <= 0 and room.left >= LEAST_LEFT
 
     def _near(self, room: Room) -> float:
         return NEAR * min(room.limit, self._stop_at.threshold(room.limit) if self._stop_at else room.limit)

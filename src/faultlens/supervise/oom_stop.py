@@ -1,6 +1,7 @@
 """Must the program be asked to end now, or the kernel will kill it? The rule of `--stop-before-oom`.
 
-It is asked when its memory reaches the share that the user named, and earlier if what is left will not do until it has
+It is asked when the memory of the machine or of the control group is used up to the share that the user named, or when
+its own memory reaches the size that the user named; and earlier if what is left will not do until it has
 saved: a program that saves at the end of a step grows by one step more, or by two. How much that is, its climb tells:
 three rises in a row that are alike, each above all that was used before. Memory that is taken once, or comes and goes,
 is no climb."""
@@ -8,7 +9,7 @@ is no climb."""
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from faultlens.errors import FaultlensError
 from faultlens.system.cgroup import Room
@@ -25,20 +26,23 @@ LONGEST_S, SHORTEST_S, RISING_S, GLANCE_S = 0.5, 0.2, 0.02, 0.05
 SPEED, GLANCE_SPEED = 8 * GIB, 32 * GIB  # a second
 GROWN = 16 * MIB
 
+Reached = Literal["size", "limit"]  # the size that was named; the limit of the machine or group, or the share of it
+
 
 class StopAt(NamedTuple):
-    share: float | None = None
-    used: int | None = None  # bytes
+    share: float | None = None  # of the limit, whoever uses it
+    own: int | None = None  # bytes of the program and the processes below it
 
     def threshold(self, limit: int) -> float:
-        return self.used if self.used is not None else (self.share or 1.0) * limit
+        """How much of a limit may be used."""
+        return (self.share or 1.0) * limit
 
 
 def read_stop_at(text: str) -> StopAt:
     """ "95%", "7GiB"."""
     size = from_words(text)
     if size:
-        return StopAt(used=size)
+        return StopAt(own=size)
     try:
         share = float(text.removesuffix("%")) / 100 if text.endswith("%") else 0.0
     except ValueError:
@@ -69,16 +73,20 @@ class Brink:
     def glance_interval(self) -> float:
         return min(max(self._left / GLANCE_SPEED, GLANCE_S), LONGEST_S)
 
-    def reached(self, seconds: float, room: Room, steps: int | None) -> bool:
+    def reached(self, seconds: float, room: Room, steps: int | None, own: int = 0) -> Reached | None:
+        """`own`: what the program and the processes below it hold."""
         threshold = self._stop_at.threshold(room.limit)
+        size = self._stop_at.own
         self._by_time.take(seconds, room.used)
         if steps is not None:
             self._by_step.take(steps, room.used)
-        self._left = min(threshold, room.limit) - room.used
+        self._left = min(threshold - room.used, size - own if size is not None else threshold)
         self._rises = room.used > self._highest + MIB
         self._highest = max(self._highest, room.used)
         ahead = max(self._by_time.slope * SECONDS_AHEAD, self._by_step.slope * STEPS_AHEAD)
-        return room.used >= threshold or room.left < SAVE_NEEDS + ahead
+        if size is not None and own >= size:
+            return "size"
+        return "limit" if room.used >= threshold or room.left < SAVE_NEEDS + ahead else None
 
 
 class Climb:

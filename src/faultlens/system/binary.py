@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from faultlens.system import elf
+from faultlens.system.pieces import Pieces
 
 PT_DYNAMIC = 2
 SHN_UNDEF = 0
@@ -61,13 +62,14 @@ class Dynamic(NamedTuple):
 
 
 class Binary:
-    """A library file, mapped. Nothing in it is trusted: what is not there reads as nothing, or raises ElfError."""
+    """A library file, mapped if it can be. Nothing in it is trusted: what is not there reads as nothing, or raises
+    ElfError."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            self._map = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+            self._map = _mapped(file)
         except ValueError as error:
             raise elf.ElfError("it is empty") from error
         finally:
@@ -255,7 +257,7 @@ class Binary:
         places = _Places(self._map, table, relative)
         first, last = bisect_left(places, start), bisect_left(places, stop)
         for index in range(first, last):
-            place, _, addend = _RELA.unpack_from(self._map, table + index * _RELA.size)
+            place, _, addend = places.entry(index)
             if start <= place < stop:
                 yield place, addend
         if last - first >= (stop - start) // 8:
@@ -344,14 +346,27 @@ class Binary:
 class _Places(Sequence[int]):
     """The places that relocations write to, read one by one: for a binary search."""
 
-    def __init__(self, file: mmap.mmap, table: int, count: int) -> None:
+    def __init__(self, file: mmap.mmap | Pieces, table: int, count: int) -> None:
         self._file, self._table, self._count = file, table, count
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, index: int) -> int:  # type: ignore[override]
-        return int(_RELA.unpack_from(self._file, self._table + index * _RELA.size)[0])
+        return self.entry(index)[0]
+
+    def entry(self, index: int) -> tuple[int, int, int]:
+        start = self._table + index * _RELA.size
+        place, info, addend = _RELA.unpack(self._file[start : start + _RELA.size])
+        return place, info, addend
+
+
+def _mapped(file: int) -> mmap.mmap | Pieces:
+    """Raises ValueError for an empty file."""
+    try:
+        return mmap.mmap(file, 0, prot=mmap.PROT_READ)
+    except OSError:  # ulimit -v, or a file system that cannot
+        return Pieces(file)
 
 
 def gnu_hash(name: bytes) -> int:

@@ -7,6 +7,7 @@ not looked into."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ LEVELS: Mapping[str, frozenset[str]] = {
     "x86-64-v3": frozenset("avx avx2 bmi1 bmi2 f16c fma abm movbe xsave".split()),
     "x86-64-v2": frozenset("cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3".split()),
 }
+# No memory, descriptor or process left for us, which says nothing about what we look at.
+OUR_WANT = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)\b|\{(ORIGIN|LIB|PLATFORM)\})")
 
 Read = Callable[[str], Dynamic]  # raises OSError or ElfError
@@ -227,7 +230,11 @@ class Process:
                 continue
             try:
                 return self._add(path, name, asking, via, self._read(path))
-            except (OSError, elf.ElfError):
+            except elf.ElfError:
+                return Fault("damaged", asking.path, name, taken=path)
+            except OSError as error:
+                if error.errno in OUR_WANT:
+                    raise
                 return Fault("damaged", asking.path, name, taken=path)
         return Fault("missing", asking.path, name)
 
@@ -305,7 +312,9 @@ def _fit(path: str) -> Fit:
             head = file.read(20)
     except IsADirectoryError:
         return "damaged"
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in OUR_WANT:
+            raise
         return "absent"
     if len(head) < 20 or head[:4] != b"\x7fELF":
         return "damaged"

@@ -77,7 +77,7 @@ def sources(package: Distribution, *, deep: bool = False) -> Sources:
         total += 1
         if more < 0:
             shorter.append((Path(place), int(size)))
-        if more or (deep and digest.startswith("sha256=") and _sha256(Path(place)) != digest):
+        if more or (deep and _differs(Path(place), digest)):
             changed.append(Path(place))
     cut = tuple(path for path, size_before in shorter[:MOST_PARSED] if is_cut(path, size_before))
     return Sources(total, tuple(path for path in changed if path not in cut), tuple(missing), cut)
@@ -114,7 +114,7 @@ def inspect(listed: Listed, *, deep: bool = False) -> File:
         return File(listed, "missing", "it is not there")
     if listed.size is not None and size != listed.size:
         return _changed(listed, size)
-    if deep and listed.digest.startswith("sha256=") and _sha256(listed.path) != listed.digest:
+    if deep and _differs(listed.path, listed.digest):
         return File(listed, "damaged", "its content differs from what the wheel brought")
     return File(listed, "whole")
 
@@ -135,16 +135,19 @@ def _changed(listed: Listed, size: int) -> File:
         return File(listed, "other", f"{error.strerror}")
 
 
-def _sha256(path: Path) -> str:
+def _differs(path: Path, digest: str) -> bool:
+    """From what RECORD says. What cannot be read is not known to."""
     # Not at the top: the doctor starts without OpenSSL, which a broken environment may not have.
     from base64 import urlsafe_b64encode
     from hashlib import sha256
 
+    if not digest.startswith("sha256="):
+        return False
     sum_ = sha256()
     try:
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 sum_.update(chunk)
     except OSError:
-        return ""
-    return "sha256=" + urlsafe_b64encode(sum_.digest()).decode().rstrip("=")
+        return False
+    return digest != "sha256=" + urlsafe_b64encode(sum_.digest()).decode().rstrip("=")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import errno
 import re
 import shlex
 import subprocess
@@ -12,14 +11,13 @@ from pathlib import Path
 
 from faultlens.errors import FaultlensError
 from faultlens.records.crash import Record
+from faultlens.system.loader import OUR_WANT
 from faultlens.system.procfs import read_fields
 from faultlens.target_env.search_path import with_links
 from faultlens.target_env.which_python import which_python
 from faultlens.text.safe import one_line
 
 SECONDS = 10.0
-# No process, descriptor or memory left: what the doctor is here to tell, and no fault of the interpreter.
-_OUR_TROUBLE = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # Asked with -S: what an environment runs at every start (.pth files, sitecustomize) is not run for a look at it.
 # Python's own `site` then finds the folders of packages. Nothing may be imported from the current folder or PYTHONPATH.
 _QUESTION = """
@@ -74,7 +72,7 @@ def find_interpreter(python: str | None, variables: Mapping[str, str], seconds: 
             timeout=seconds,
         )
     except OSError as error:
-        if error.errno in _OUR_TROUBLE:
+        if error.errno in OUR_WANT:  # what the doctor is here to tell, and no fault of the interpreter
             return _from_folders(executable, f"no process could be started: {error.strerror}", was_asked=False)
         raise FaultlensError(f"Cannot run {executable}: {error.strerror}.", "Name a Python with --python.") from error
     except subprocess.TimeoutExpired:

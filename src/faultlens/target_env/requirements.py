@@ -47,6 +47,15 @@ def admits(requirement: Requirement, version: str) -> bool:
         return True  # unknown is not a conflict
 
 
+def is_below(requirement: Requirement, version: str) -> bool:
+    """Whether it is older than the oldest that would do."""
+    lowest = [each.version for each in requirement.specifier if each.operator in (">=", ">", "~=")]
+    try:
+        return any(Version(version) < Version(each) for each in lowest)
+    except InvalidVersion:
+        return False
+
+
 def needed_by(root: Distribution, patient: Patient) -> frozenset[str]:
     """Names of all packages that it needs, and those that these need; its own name included."""
     found = {root.key}

@@ -8,7 +8,7 @@ from recorded_crashes import causes, first, load
 
 from faultlens.diagnosis.evidence.limits import requested_bytes
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Crash, Limit, Outcome, Output, StopRequest
+from faultlens.records.crash import Crash, Limit, Outcome, Output, Progress, ProgressMark, Sample, StopRequest
 from faultlens.text.sizes import GIB, in_words
 
 
@@ -82,6 +82,29 @@ def test_asked_to_end_before_memory_ran_out() -> None:
     assert causes(crash) == ["stopped-before-out-of-memory"]
     assert "95% of the control group's 100 GiB" in first(crash).title
     assert first(replace(crash, stop_request=None)).cause == "killed-from-outside"
+
+
+def test_asked_to_end_at_a_size_that_the_user_named() -> None:
+    request = StopRequest(seconds=7.5, used=501 << 20, limit=500 << 20, limit_of="program")
+    found = first(replace(stopped(Outcome(kind="signal", signal="SIGTERM")), stop_request=request))
+    assert found.title == "stopped by faultlens as asked: its memory reached 500 MiB"
+    assert not any("kernel" in text for text in (found.title, *(each.fact for each in found.evidence)))
+    assert not any("again" in fix.title or "SafeCheckpoint" in (fix.detail or "") for fix in found.fixes)
+
+
+def test_it_goes_on_where_it_was_saved_only_if_it_was() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"))
+    assert not any("start it again" in fix.title for fix in first(crash).fixes)
+    before, after = (ProgressMark(seconds=at, kind="saved", text="/runs/model.keras") for at in (5.0, 8.0))
+    assert not any("again" in fix.title for fix in first(replace(crash, progress=Progress(marks=(before,)))).fixes)
+    saved = replace(crash, progress=Progress(marks=(before, after)))
+    assert first(saved).fixes[0].title == "start it again from model.keras"
+
+
+def test_where_others_use_the_memory_that_is_said() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"), timeline=(Sample(seconds=1.0, rss=3 << 20),))
+    crash = replace(crash, stop_request=StopRequest(seconds=1, used=95 * GIB, limit=100 * GIB, limit_of="machine"))
+    assert any("never held more than 3 MiB: others use the rest" in each.fact for each in first(crash).evidence)
 
 
 def test_asked_by_us_and_by_another() -> None:

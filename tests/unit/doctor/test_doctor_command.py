@@ -283,7 +283,7 @@ def test_nothing_is_written_into_the_environment(tmp_path: Path) -> None:
 def test_a_reader_that_went_away_is_no_finding() -> None:
     command = f"{sys.executable} -m faultlens doctor --list -v | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert done.returncode in (0, 2)  # 0: all of it fitted into the pipe
+    assert done.returncode in (0, 141)  # as other tools end; 0: all of it fitted into the pipe
     assert done.stderr == ""
 
 

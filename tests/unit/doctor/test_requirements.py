@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from made_environment import install, patient, site_packages, tensorflow
 
+from faultlens.doctor.checks.packages import requirements
 from faultlens.doctor.checks.packages.requirements import Requirements
-from faultlens.doctor.importing import try_import
+from faultlens.doctor.importing import Failure, Trial, try_import
 from faultlens.records.finding import Examination
 from faultlens.target_env.source_imports import imports_of
 
@@ -62,7 +63,7 @@ def test_two_steps_away(tmp_path: Path, site: Path) -> None:
         (b"import urllib3", ["urllib3; python_version < '3.8'"], []),
         (b"import urllib3", ["urllib3; extra == 'security'"], []),
         (b"import urllib3", [], []),
-        (b"__import__('urllib3')", ["urllib3"], ["warning"]),
+        (b"__import__('urllib3')", ["urllib3"], ["error"]),
         (b"try:\n    import urllib3\nexcept ImportError:\n    urllib3 = None", ["urllib3"], ["warning"]),
         (b"pass", ["wheel"], []),  # declared, and used nowhere
         (b"import other", ["urllib3"], []),
@@ -74,6 +75,80 @@ def test_only_what_is_needed_and_used_is_told(
     install(site, "requests", "2.32", files={"requests/__init__.py": line}, requires=requires)
     seen = _examine(tmp_path)
     assert [each.severity for each in seen.findings] == marks
+
+
+TREE = b"""
+from requests import lazy
+if lazy.backend == "torch":
+    pass
+elif lazy.available:
+    pass
+elif dmtree.available:
+    pass
+else:
+    raise ImportError("To use this, you need to have `urllib3` installed.")
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (b"for name in ('os', 'urllib3'):\n    locals()[name] = __import__(name)", "`import tensorflow` fails"),
+        (b"import importlib\nx = importlib.import_module('urllib3')", "`import tensorflow` fails"),
+        (b"try:\n    import urllib3\nexcept ImportError:\n    urllib3 = None", "requests goes on without it"),
+        (b"try:\n    import urllib3\nexcept OSError:\n    urllib3 = None", "may fail"),
+        (b"try:\n    import urllib3\nexcept ImportError:\n    pass\nif x:\n    import urllib3", "may fail"),
+        (TREE, "`import tensorflow` fails"),
+    ],
+)
+def test_what_the_sources_do_with_it_decides(tmp_path: Path, site: Path, lines: bytes, said: str) -> None:
+    install(site, "requests", "2.32", files={"requests/__init__.py": lines}, requires=["urllib3"])
+    (found,) = _examine(tmp_path).findings
+    assert said in found.title
+    assert found.severity == ("error" if said.endswith(" fails") else "warning")
+
+
+def test_another_package_may_stand_in(tmp_path: Path, site: Path) -> None:
+    install(site, "requests", "2.32", files={"requests/__init__.py": TREE}, requires=["urllib3"])
+    install(site, "dm-tree", "0.1.9", files={"tree/__init__.py": b""})
+    assert [each.severity for each in _examine(tmp_path).findings] == ["warning"]
+
+
+@pytest.mark.parametrize(("version", "marks"), [("1.10.0", ["warning"]), ("1.11.0", []), ("9.0", [])])
+def test_what_tensorflow_itself_asks_for_is_too_old(tmp_path: Path, version: str, marks: list[str]) -> None:
+    """Newer than it asks for is no reason."""
+    folder = site_packages(tmp_path)
+    tensorflow(folder, requires=["wrapt<2,>=1.11.0"])
+    install(folder, "wrapt", version, files={"wrapt/__init__.py": b""})
+    found = _examine(tmp_path).findings
+    assert [each.severity for each in found] == marks
+    assert all("pip install --no-deps 'wrapt<2,>=1.11.0'" in each.fixes[0].command for each in found)
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "titles"),
+    [
+        (
+            "/site/wrapt/decorators.py:34",
+            "cannot import name 'getargspec'",
+            ["needs wrapt>=1.11.0, 1.10.0 is installed"],
+        ),
+        ("/site/tensorflow/x.py:3", "something else", ["may fail", "`import tensorflow` fails: ImportError"]),
+    ],
+)
+def test_an_import_that_failed_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: str, titles: list[str]
+) -> None:
+    folder = site_packages(tmp_path)
+    tensorflow(folder, requires=["wrapt>=1.11.0"])
+    install(folder, "wrapt", "1.10.0", files={"wrapt/__init__.py": b""})
+    failure = Failure("import tensorflow", f"ImportError: {error}", "", place)
+    monkeypatch.setattr(requirements, "try_import", lambda *_: Trial(failure=failure))
+    found = Requirements().examine(patient(tmp_path, deep=True)).findings
+    assert len(found) == len(titles)
+    errors = [each for each in found if each.severity == "error"]
+    assert len(errors) == 1 and titles[-1] in errors[0].title
+    assert "'wrapt>=1.11.0'" in errors[0].fixes[0].command
 
 
 def test_an_extra_that_is_asked_for(tmp_path: Path) -> None:

@@ -8,6 +8,11 @@ from faultlens.text.sizes import in_words
 
 
 def request_in_words(request: StopRequest) -> str:
+    if request.limit_of == "program":
+        return (
+            f"faultlens sent SIGTERM {request.seconds:,.1f} s after the start, when the program and the processes below"
+            f" it held {in_words(request.used)}; {in_words(request.limit)} was the size that --stop-before-oom named"
+        )
     return (
         f"faultlens sent SIGTERM {request.seconds:,.1f} s after the start, when {in_words(request.used)} of the"
         f" {in_words(request.limit)} of the {request.limit_of} were used"

@@ -29,7 +29,7 @@ from faultlens.inspection.corefile.notes import (
     parse_notes,
 )
 from faultlens.inspection.fault import build_fault
-from faultlens.inspection.maps import file_states, find, libraries
+from faultlens.inspection.maps import file_states, find, is_another, libraries
 from faultlens.inspection.memory import CoreMemory, Segment, read_file, read_text
 from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
@@ -178,6 +178,9 @@ def _describe(
     files = file_states(mappings, memory=memory)
     gaps += _changed_files(files, memory)
     main_file = _main_file(notes, mappings)
+    if executable and main_file and is_another(executable, main_file, mappings, memory):
+        gaps.append(f"{executable} is not the program that left this core, by its build id: it was not used")
+        executable = None
     executable = _usable(executable, main_file, gaps)
     crashed = notes.threads[0]
     fault = _fault(core, crashed)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 from packaging.requirements import Requirement
@@ -13,12 +14,25 @@ from faultlens.doctor.replacement import replacement
 from faultlens.records.finding import Examination, Finding
 from faultlens.target_env.distributions import Distribution, normal
 from faultlens.target_env.imports import would_import
-from faultlens.target_env.requirements import admits, demands, needed_by, provider
-from faultlens.target_env.source_imports import Place, imports_of
+from faultlens.target_env.requirements import admits, demands, is_below, needed_by, provider
+from faultlens.target_env.source_imports import Imports, Place, imports_of
 from faultlens.target_env.target import Patient
 
 TENSORFLOW, KERAS = "import tensorflow", "import keras"
+JUDGED_ELSEWHERE = ("ml-dtypes", "protobuf")  # by what TensorFlow takes from them
+SHOWN = 2
 STATEMENTS = {TENSORFLOW: "`import tensorflow`", KERAS: "`import keras` and `tf.keras`"}
+
+
+class Use(NamedTuple):
+    """A line of the sources."""
+
+    place: Place
+    how: Literal["imports it", "raises ImportError without it", "does without it", "names it"]
+
+    @property
+    def is_certain(self) -> bool:
+        return self.how in ("imports it", "raises ImportError without it")
 
 
 class Need(NamedTuple):
@@ -28,8 +42,7 @@ class Need(NamedTuple):
     by: Distribution
     requirement: Requirement
     present: Distribution | None  # of another version than asked for
-    proof: Place | None  # the line that will import it
-    mention: Place | None  # or where its name stands
+    use: Use | None  # how the import comes to it; None: TensorFlow itself asks for it
 
     @property
     def name(self) -> str:
@@ -43,8 +56,9 @@ class Requirements(Check):
 
     Requirements are read from the metadata of the installed packages, with their markers and extras, and compared as
     pip does. It is an error where the sources show a line that the import comes to and that imports what is not there,
-    and a warning where the sources name it in another way or a version is not the one asked for. All other requirements
-    that do not hold are told with `-v`: most programs never come to them.
+    or raises ImportError without it; a warning where they name it in another way or do without it, and where a version
+    is not the one asked for. A package that is newer than what TensorFlow itself asks for is no reason: that often
+    works. All other requirements that do not hold are told with `-v`: most programs never come to them.
 
     With `--deep` the import itself is tried, in the sandbox and in a process that may die; what it says counts for
     more.
@@ -62,7 +76,8 @@ class Requirements(Check):
             unmet = f": {len(others)} requirements of other packages do not hold (-v)" if others else ""
             skipped = self.skipped(f"TensorFlow is not installed{unmet}")
             return replace(skipped, details=others)
-        needs = tuple(Walk(patient, tensorflow.distribution).needs())
+        root = tensorflow.distribution
+        needs = (*too_old(patient, root), *Walk(patient, root).needs())
         trial = _tried(patient) if patient.wishes.deep else None
         details = (
             [f"{need.by.key} {_asks(need.requirement, need.present)}: the import works" for need in needs]
@@ -71,8 +86,8 @@ class Requirements(Check):
         )
         findings = [] if trial and trial.works else [self._unmet(patient, need, trial) for need in needs]
         if trial is not None:
-            findings += self._failed(trial, needs)
-        count = len(needed_by(tensorflow.distribution, patient) & {each.key for each in patient.distributions})
+            findings += self._failed(patient, trial, needs)
+        count = len(needed_by(root, patient) & {each.key for each in patient.distributions})
         summary = f"the {count} packages that TensorFlow needs have what they need"
         if trial is not None and trial.works:
             summary = f"`import tensorflow` works, with {count} packages that it needs"
@@ -84,34 +99,42 @@ class Requirements(Check):
         cure = replacement(patient, need.name, str(need.requirement.specifier))
         by = f"{need.by.key} {need.by.version}"
         evidence = [(f"{by} requires {need.requirement}", str(need.by.metadata))]
-        fails = STATEMENTS[need.statement]
+        fails, verb = STATEMENTS[need.statement], "fails" if need.statement == TENSORFLOW else "fail"
         if need.present is not None:
             evidence.append((f"{need.name} {need.present.version} is installed", str(need.present.metadata)))
             title = f"{by} needs {need.name}{need.requirement.specifier}, {need.present.version} is installed"
+            if trial and trial.failure and _is_why(patient, need, trial.failure):
+                evidence.append((trial.failure.error, trial.failure.place or "tried"))
+                return self.error(f"{title}: {fails} {verb}", evidence, (cure.fix,), repair=cure.repair)
             return self.warning(f"{title}: {fails} may fail", evidence, (cure.fix,), repair=cure.repair)
-        place = need.proof or need.mention
-        if place is not None:
-            verb = "imports" if need.proof else "names"
-            evidence.append((f"{place.file.name} {verb} it in line {place.line}", str(place.file)))
+        if need.use is not None:
+            place = need.use.place
+            evidence.append((f"{place.file.name} {need.use.how} in line {place.line}", str(place.file)))
         title = f"{need.name} is not installed, and {need.by.key} needs it"
         failure = trial.failure if trial else None
-        if failure is not None and _is_why(need, failure):
+        is_why = failure is not None and _is_why(patient, need, failure)
+        if failure is not None and is_why:
             evidence.append((failure.error, "tried"))
-        if need.proof or (failure is not None and _is_why(need, failure)):
-            return self.error(f"{title}: {fails} fails", evidence, (cure.fix,), repair=cure.repair)
+        if is_why or (need.use and need.use.is_certain):
+            return self.error(f"{title}: {fails} {verb}", evidence, (cure.fix,), repair=cure.repair)
+        if need.use and need.use.how == "does without it":
+            title = f"{need.name} is not installed: {need.by.key} goes on without it, and what needs it fails later"
+            return self.warning(title, evidence, (cure.fix,), repair=cure.repair)
         return self.warning(f"{title}: {fails} may fail", evidence, (cure.fix,), repair=cure.repair)
 
-    def _failed(self, trial: Trial, needs: tuple[Need, ...]) -> Iterator[Finding]:
+    def _failed(self, patient: Patient, trial: Trial, needs: tuple[Need, ...]) -> Iterator[Finding]:
         again = fix("see how it dies", "faultlens run -c 'import tensorflow'")
+        cures = [replacement(patient, need.name, str(need.requirement.specifier)).fix for need in needs[:SHOWN]]
         if trial.died:
             words = [(line, "its last words") for line in trial.last_words]
-            yield self.error(f"`import tensorflow` dies: {trial.died}", [(trial.died, "tried"), *words], (again,))
+            title = f"`import tensorflow` dies: {trial.died}"
+            yield self.error(title, [(trial.died, "tried"), *words], (*cures, again))
         elif trial.failure is not None:
             failure = trial.failure
-            if any(_is_why(need, failure) for need in needs):
+            if any(_is_why(patient, need, failure) for need in needs):
                 return  # it is told already
             evidence = [(failure.error, "tried"), *([("raised there", failure.place)] if failure.place else [])]
-            yield self.error(f"`{failure.statement}` fails: {failure.error}", evidence, (again,))
+            yield self.error(f"`{failure.statement}` fails: {failure.error}", evidence, (*cures, again))
 
 
 class Walk:
@@ -151,18 +174,48 @@ class Walk:
             module = module_of(self._patient, needed)
             proof, present = imports.certain.get(module), self._patient.distribution(needed)
             if present is None and would_import(module, path) is None:
-                mention = None if proof else imports.mentioned(module)
+                use = self._use(imports, module)
                 told = needed in IMPORTED and needed in self._asked  # by the check `tensorflow`
-                if (proof or mention) and not told:
-                    yield Need(statement, package, requirement, None, proof, mention)
+                if use and not told:
+                    yield Need(statement, package, requirement, None, use)
             elif proof and present is not None and not admits(requirement, present.version):
-                yield Need(statement, package, requirement, present, proof, None)
+                yield Need(statement, package, requirement, present, Use(proof, "imports it"))
             if proof:
                 yield from self._below(needed, statement, requirement)
 
+    def _use(self, imports: Imports, module: str) -> Use | None:
+        """The strongest that the sources show of a module that is not there."""
+        if place := imports.certain.get(module):
+            return Use(place, "imports it")
+        if place := imports.refused(module, self._is_there):
+            return Use(place, "raises ImportError without it")
+        if place := imports.does_without(module):
+            return Use(place, "does without it")
+        place = imports.mentioned(module)
+        return Use(place, "names it") if place else None
 
-def _is_why(need: Need, failure: Failure) -> bool:
-    return need.present is None and normal(failure.module) == need.name
+    def _is_there(self, name: str) -> bool:
+        """A module or a package; sources may write dm-tree as dmtree."""
+        packages = {each.key.replace("-", "") for each in self._patient.distributions}
+        return name.replace("_", "") in packages or would_import(name, self._patient.interpreter.path) is not None
+
+
+def too_old(patient: Patient, tensorflow: Distribution) -> Iterator[Need]:
+    """Packages that `import tensorflow` imports and that are older than what it asks for. Newer ones often work."""
+    for requirement in demands(tensorflow, patient.interpreter):
+        name = normal(requirement.name)
+        present = patient.distribution(name)
+        if name in IMPORTED and name not in JUDGED_ELSEWHERE and present and is_below(requirement, present.version):
+            yield Need(TENSORFLOW, tensorflow, requirement, present, None)
+
+
+def _is_why(patient: Patient, need: Need, failure: Failure) -> bool:
+    """It is not there, and that was said; or it is another version, and the import ended in its files."""
+    module = module_of(patient, need.name)
+    if need.present is not None:
+        return module in Path(failure.place.rpartition(":")[0]).with_suffix("").parts
+    refused = need.use is not None and need.use.how == "raises ImportError without it" and module in failure.error
+    return refused or normal(failure.module) == need.name
 
 
 def module_of(patient: Patient, name: str) -> str:
