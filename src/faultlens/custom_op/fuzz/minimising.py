@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens import guard_alloc
 from faultlens.custom_op.fuzz import wire
 from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.script import script_of
-from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, suspects_of
+from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block, key_of_crash, suspects_of
+from faultlens.guard_alloc.hunting import Wish
 from faultlens.op_model import shrink_op
 from faultlens.op_model.files import Files
 from faultlens.op_model.op_call import Call, CannotCallError
@@ -25,7 +23,7 @@ SECONDS = 15.0  # for making one input smaller
 HANG_SECONDS = 2.0  # that count as one while a hang is made smaller
 PROOF_SECONDS, HANG_PROOF_SECONDS = 90.0, 20.0
 REPEATS = 20
-TURNS = 4
+TURNS, GUARDED_TURNS = 4, 16
 MOST_BEFORE = 8  # calls before it, in a script
 BY_CHANCE = ("threads-differ", "differs", "varies-when-large")  # shown again by chance only
 AT_ONCE = ("threads", "dataset")  # which thread comes first is chance
@@ -91,9 +89,10 @@ class Minimiser:
         return None
 
     def _shows(self, suspect: Suspect) -> Suspect | None:
-        """Several times where the fence decides: it stands before some blocks, and behind others."""
+        """Several times where a guard decides: it stands behind most blocks, and before one of four."""
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
         times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
+        times = GUARDED_TURNS if is_before_a_block(suspect) else times
         seen = (self._same(suspect, self._lab.one(ask)) for _ in range(times))
         return next((each for each in seen if each), None)
 
@@ -156,9 +155,8 @@ def proven(found: Smallest, setup: Setup) -> Proof | None:
     seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS
     bounds = Bounds(seconds, setup.limits.memory + (3 << 30))
     for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
-        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-            own = guard_alloc.environment(Path(folder) / "fence", 0, 1, base={}) if with_fence else {}
-            crash = captured(files, Surroundings(setup.python, own), bounds, [folder])
+        hunt = Wish(tensors=True) if with_fence else None
+        crash = captured(files, Surroundings(setup.python, hunt=hunt), bounds)
         if _same_end(suspect, crash, setup.library):
             return Proof(files, crash, with_fence)
     return Proof(files)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from faultlens.custom_op.sighting import Sighting
+from faultlens.records.crash import Misuse
+
+_CHECK = "Check every input with OP_REQUIRES before it is used: rank, sizes, values that are indices."
+_FREED_ONCE = "Free memory once, by one owner: std::unique_ptr, or a Tensor from allocate_temp."
+FIXES_OF_MISUSE: dict[Misuse, str] = {
+    "overflow": _CHECK,
+    "underflow": _CHECK,
+    "use after free": "Keep no pointer into memory that ends with the call: keep the Tensor itself, or copy the values.",
+    "double free": _FREED_ONCE,
+    "invalid free": _FREED_ONCE,
+}
+FIX_OF_OVERFLOW = "Compute sizes in int64_t, and refuse with OP_REQUIRES what does not fit before it becomes an int."
 
 RULES = {
     "crash": Sighting(
         "OP301",
         "error",
-        "Check every input with OP_REQUIRES before it is used: rank, sizes, values that are indices.",
+        _CHECK,
         "The op was called with an input that TensorFlow lets through, and the process died. Whatever reaches Compute "
         "must end in a result or in an error Status.",
         title="{op} {words}",

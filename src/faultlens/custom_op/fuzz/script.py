@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from faultlens.custom_op.fuzz import wire
 from faultlens.custom_op.fuzz.lab import Modules
-from faultlens.custom_op.fuzz.suspects import Suspect
+from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block
 from faultlens.custom_op.fuzz.vast import is_vast
 from faultlens.op_model.arrays import Array, Made, expression
 from faultlens.op_model.files import SCRIPT, Files
@@ -16,6 +16,7 @@ from faultlens.op_model.wrapping import wrapped
 
 NO_MODULES = Modules()
 TAKEN = ("sys", "tf", "np", "library", "calls", "alone", "pool", "tape", "result", "given", "_")
+REPEATED = "for _ in range(16):  # a guard stands before one block of four"
 
 PAGES = """\
 def zeros(shape, dtype):  # in pages that take no memory until they are written to
@@ -48,6 +49,10 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
         files |= each.files
     lines += [line for each in beside for line in each.lines]
     body = _together([named, *beside]) if beside else _shown(suspect, named)
+    made = named.lines
+    if suspect.probe == "eager" and is_before_a_block(suspect):
+        body = [REPEATED, *(f"    {line}" for line in (*made, *body))]
+        made = []
     standard = [line for line in body if line.startswith(("import ", "from "))]
     imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
     if any(is_vast(array) for call in (*before, suspect.call, *_beside(suspect)) for array in call.arrays()):
@@ -57,7 +62,7 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
     if suspect.probe == "gradient" and modules.names:
         head = ["import sys", *head, f"sys.path.insert(0, {modules.folder!r})"]
         head += [f"import {name}  # registers the gradient" for name in modules.names]
-    text = "\n".join([*head, *lines, *named.lines, *(line for line in body if line and line not in standard)])
+    text = "\n".join([*head, *lines, *made, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
 
 
