@@ -6,10 +6,13 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faultlens.cli import output
 from faultlens.errors import FaultlensError
+
+if TYPE_CHECKING:
+    from faultlens.custom_op.fuzz.lab import Reference
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -104,10 +107,12 @@ def handle(arguments: argparse.Namespace) -> int:
     return FINE if found.tried else CANNOT
 
 
-def _reference(named: str | None) -> tuple[str, str, str] | None:
+def _reference(named: str | None) -> Reference | None:
+    from faultlens.custom_op.fuzz.lab import Reference
+
     if named is None:
         return None
     module, colon, function = named.partition(":")
     if not (module and colon and function):
         raise FaultlensError(f"{named} names no function.", "Write MODULE:FUNCTION.")
-    return os.getcwd(), module, function
+    return Reference(os.getcwd(), module, function)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from faultlens.custom_op.fuzz import hints, plans, wire
 from faultlens.custom_op.fuzz.changes import variants
-from faultlens.custom_op.fuzz.lab import Lab, Outcome
+from faultlens.custom_op.fuzz.lab import Lab, Outcome, Reference
 from faultlens.custom_op.fuzz.pace import Pace
 from faultlens.custom_op.fuzz.plans import Plan
 from faultlens.custom_op.fuzz.relations import ways
@@ -32,6 +32,7 @@ BEFORE_FORMS = 0.5  # of the time
 WAY_IN, FURTHER = 0.4, 0.2  # of the time, for that; where something is accepted already
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 3
+WRONG_RESULT = "wrong-result"  # all else about such an input is still looked at
 PATIENCE = 3.0
 VAST, VAST_SECONDS = 0.2, 1.0  # of the time; for one of them
 OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
@@ -47,7 +48,7 @@ class Effort(NamedTuple):
     seconds: float = 30.0
     inputs: int | None = None
     seed: int = 0
-    reference: tuple[str, str, str] | None = None  # folder, module, function
+    reference: Reference | None = None
 
 
 class Tried(NamedTuple):
@@ -72,7 +73,8 @@ class Campaign:
         self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
         self.graphs: list[Outcome] = []
         self.steady: bool | None = False if op.stateful else None
-        self.inputs = 0
+        self.inputs = self.returned = 0  # all, and those for which the op gave a result
+        self.unreferenced: list[str] = []  # why the reference gave no result for an input
         self._asked_for: dict[Plan, str] = {}  # by those that came furthest: the words of the refusal
         self._forms: dict[str, None] = {}
         self._dtypes: dict[str, None] = {}
@@ -103,7 +105,7 @@ class Campaign:
 
     def tried(self) -> Tried:
         ranks = tuple(sorted(self._ranks))
-        return Tried(self.inputs, len(self.accepted), tuple(self._dtypes), ranks, tuple(self._forms))
+        return Tried(self.inputs, self.returned, tuple(self._dtypes), ranks, tuple(self._forms))
 
     @property
     def is_over(self) -> bool:
@@ -162,7 +164,10 @@ class Campaign:
             words = str(outcome.told["words"])
             self._refused.setdefault(_NUMBERS.sub("", words), []).append(plan)
             self._asked_for.setdefault(plan, words)
-        if outcome.accepted and not outcome.problems:
+        self.returned += outcome.accepted
+        if why := outcome.told.get("unreferenced"):
+            self.unreferenced.append(why)
+        if outcome.accepted and all(rule == WRONG_RESULT for rule, _ in outcome.problems):
             self.accepted.append(plan)
             for probe, every in NOW_AND_THEN.items():
                 if len(self.accepted) % every == 0 and _elements(plan) <= MANY and not self.is_over:

@@ -48,6 +48,14 @@ class Modules(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+class Reference(NamedTuple):
+    """The user's function that gives the right results."""
+
+    folder: str  # looked in first
+    module: str
+    function: str
+
+
 class Setup(NamedTuple):
     """What is tried, where and within which limits."""
 
@@ -56,6 +64,7 @@ class Setup(NamedTuple):
     limits: Limits = Limits()
     fenced: bool = True
     modules: Modules = Modules()
+    reference: Reference | None = None
 
 
 class Outcome(NamedTuple):
@@ -110,6 +119,12 @@ class Lab:
     def refused_importing(self) -> str | None:
         """Why the user's modules cannot be imported."""
         said = self.ready.get("importing")
+        return None if said is None else one_line(said, 600)
+
+    @property
+    def refused_reference(self) -> str | None:
+        """Why there is no reference to compare with."""
+        said = self.ready.get("reference")
         return None if said is None else one_line(said, 600)
 
     def fresh(self) -> None:
@@ -191,6 +206,7 @@ class _OpWorker(Worker):
     def _request(self) -> tuple[dict[str, Any], Callable[[Mapping[str, str]], Mapping[str, str]]]:
         request: dict[str, Any] = {"describe": str(op_definition.DESCRIBE), "library": str(self._setup.library)}
         request |= {"modules": self._setup.modules._asdict(), "forbid signals": True}
+        request["reference"] = self._setup.reference
         table = self._table
         if table is None:
             return request, lambda _: {}

@@ -10,7 +10,7 @@ _FREED_ONCE = "Free memory once, by one owner: std::unique_ptr, or a Tensor from
 FIXES_OF_MISUSE: dict[Misuse, str] = {
     "overflow": _CHECK,
     "underflow": _CHECK,
-    "use after free": "Keep no pointer into memory that ends with the call: keep the Tensor itself, or copy the values.",
+    "use after free": "Keep no pointer into memory that ends with the call: keep the Tensor, or copy its values.",
     "double free": _FREED_ONCE,
     "invalid free": _FREED_ONCE,
 }

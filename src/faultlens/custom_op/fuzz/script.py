@@ -51,7 +51,7 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
     body = _together([named, *beside]) if beside else _shown(suspect, named)
     made = named.lines
     if suspect.probe == "eager" and is_before_a_block(suspect):
-        body = [REPEATED, *(f"    {line}" for line in (*made, *body))]
+        body = [REPEATED, *(f"    {line}" for line in (*map(_copied, made), *body))]
         made = []
     standard = [line for line in body if line.startswith(("import ", "from "))]
     imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
@@ -64,6 +64,12 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
         head += [f"import {name}  # registers the gradient" for name in modules.names]
     text = "\n".join([*head, *lines, *made, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
+
+
+def _copied(line: str) -> str:
+    """In a block of its own: TensorFlow keeps small constants, and may share NumPy's memory."""
+    name, _, value = line.partition(" = ")
+    return line if value.startswith("[") else f"{name} = tf.gather([{value}], 0)"
 
 
 def _beside(suspect: Suspect) -> list[Call]:

@@ -61,15 +61,12 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
 def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
     start = time.monotonic()
     tell("starting TensorFlow")
-    setup = Setup(library.resolve(), target.python, wishes.limits, wishes.fenced, wishes.modules)
+    reference = wishes.effort.reference
+    setup = Setup(library.resolve(), target.python, wishes.limits, wishes.fenced, wishes.modules, reference)
     with Lab(setup) as lab:
         if (why := lab.refused_loading) is not None:
             return OpReport(verb="test", subject=str(subject), findings=(_loading(why),))
-        if (why := lab.refused_importing) is not None:
-            raise FaultlensError(
-                f"{', '.join(wishes.modules.names)} cannot be imported: {why.rstrip('.')}.",
-                "Name the very library that it loads, from the folder that it is imported from.",
-            )
+        _refuse_unusable(lab, setup)
         ops = _chosen(lab.ops, wishes.only, subject)
         findings: list[OpFinding] = []
         done, skipped, tried = [], [], 0
@@ -95,6 +92,20 @@ def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: 
         tried=tried,
         seconds=round(time.monotonic() - start, 1),
     )
+
+
+def _refuse_unusable(lab: Lab, setup: Setup) -> None:
+    if (why := lab.refused_importing) is not None:
+        raise FaultlensError(
+            f"{', '.join(setup.modules.names)} cannot be imported: {why.rstrip('.')}.",
+            "Name the very library that it loads, from the folder that it is imported from.",
+        )
+    if (why := lab.refused_reference) is not None and setup.reference:
+        named = f"{setup.reference.module}:{setup.reference.function}"
+        raise FaultlensError(
+            f"The reference {named} cannot be used: {why.rstrip('.')}.",
+            "Name MODULE:FUNCTION, from the folder that the module is imported from.",
+        )
 
 
 def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> list[OpUnderTest]:
@@ -172,10 +183,13 @@ def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
         left.append(f"XLA, no kernel of {op.name} for it")
     if not op.gradient:
         left.append(f"the gradient of {op.name}, none is registered: --import the module that does")
-    if failed := next((each for each in campaign.suspects.values() if each.rule == "reference-failed"), None):
-        left.append(f"the results of {op.name} for some inputs: {failed.words}")
+    if campaign.unreferenced:
+        which = "any input" if len(campaign.unreferenced) == campaign.returned else "some inputs"
+        left.append(f"the results of {op.name} for {which}: {campaign.unreferenced[0]}")
     if campaign.stopped:
         left.append(f"more inputs of {op.name}: {campaign.stopped}")
-    if not campaign.accepted:
+    if not campaign.returned:
         left.append(f"what {op.name} does with inputs that it accepts: it refused or died of all that were tried")
+    elif not campaign.accepted:
+        left.append(f"other forms of calling {op.name}: every input that it accepted shows something wrong")
     return left
