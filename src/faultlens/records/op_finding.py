@@ -9,6 +9,9 @@ from faultlens.records.diagnosis import Evidence, Fix, Location
 
 SCHEMA_VERSION = 1
 
+# whole: all of the subject was looked at; part: not all; insufficient: too little for a clean bill.
+Coverage = Literal["whole", "part", "insufficient"]
+
 # error: it crashes, or gives wrong results; warning: it does under named conditions; note: worth knowing.
 Severity = Literal["error", "warning", "note"]
 
@@ -56,6 +59,7 @@ class OpReport(Record, frozen=True, omit_defaults=False):
     done: tuple[str, ...] = ()  # what was looked at, each in one line: "1,204 inputs tried in 31 s"
     skipped: tuple[str, ...] = ()  # what could not be, and why
     not_held: tuple[str, ...] = ()  # what the sandbox could not have kept the op from doing
+    coverage: Coverage = "whole"
     tried: int = 0  # inputs
     seconds: float = 0.0
     schema: int = SCHEMA_VERSION
@@ -75,3 +79,4 @@ class LibraryFindings(NamedTuple):
     findings: tuple[OpFinding, ...]
     done: tuple[str, ...]
     skipped: tuple[str, ...]
+    has_ops: bool = True  # it registers ops, or kernels of ops

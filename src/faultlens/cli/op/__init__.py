@@ -35,4 +35,6 @@ def register(verbs: Any) -> None:
 
 
 def status_of(found: OpReport) -> int:
-    return FINDINGS if found.errors or found.warnings else FINE
+    if found.errors or found.warnings:
+        return FINDINGS
+    return CANNOT if found.coverage == "insufficient" else FINE

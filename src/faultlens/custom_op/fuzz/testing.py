@@ -19,6 +19,7 @@ from faultlens.custom_op.fuzz.rules import RULES
 from faultlens.custom_op.fuzz.suspects import Suspect
 from faultlens.custom_op.fuzz.tested import OpUnderTest
 from faultlens.custom_op.fuzz.verdicts import finding_of, severity_of
+from faultlens.custom_op.op_files import refuse_other_files
 from faultlens.errors import FaultlensError
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.op_finding import OpFinding, OpReport
@@ -45,6 +46,7 @@ class Wishes(NamedTuple):
 def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
     """`subject`: a library, or a source, which is built first."""
     if subject.suffix not in SOURCES:
+        refuse_other_files(subject)
         return _tested(subject, subject, target, wishes, tell)
     tell(f"building {subject.name}")
     library = kept.built(subject, target)
