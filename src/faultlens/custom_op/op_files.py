@@ -15,7 +15,7 @@ _INTERPRETER = 3  # PT_INTERP: what is started, not loaded, names its loader
 
 
 def refuse_other_files(path: Path) -> None:
-    """Raises FaultlensError for what is no library. A damaged one is a library: TensorFlow says what is wrong with it."""
+    """Raises FaultlensError for what is no library. A damaged one is: loading it says what is wrong with it."""
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:

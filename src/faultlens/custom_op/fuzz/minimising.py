@@ -12,6 +12,7 @@ from faultlens.custom_op.fuzz import wire
 from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.script import script_of
 from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block, key_of_crash, suspects_of
+from faultlens.custom_op.fuzz.vast import modest, overflowing
 from faultlens.guard_alloc.hunting import Wish
 from faultlens.op_model import shrink_op
 from faultlens.op_model.files import Files
@@ -33,6 +34,7 @@ class Smallest(NamedTuple):
     suspect: Suspect
     before: tuple[Call, ...] = ()  # calls without which it does not show
     again: bool = True  # it was seen a second time
+    overflow: str | None = None  # sizes whose product does not fit in 32 bits, where that is the reason
 
 
 class Proof(NamedTuple):
@@ -78,7 +80,13 @@ class Minimiser:
 
         if suspect.rule not in BY_CHANCE:
             shrink_op.shrink(seen.call, still)
-        return Smallest(found[-1])
+        return Smallest(found[-1], overflow=self._overflow(found[-1]))
+
+    def _overflow(self, suspect: Suspect) -> str | None:
+        """Sizes whose product no 32-bit integer holds, where it does not die of smaller ones."""
+        sizes = overflowing(suspect.call) if suspect.rule == "crash" else None
+        control = modest(suspect.call) if sizes else None
+        return sizes if control and self._shows(suspect._replace(call=control)) is None else None
 
     def _alone(self, suspect: Suspect) -> Suspect | None:
         """Seen again in a process of its own; what shows by chance gets a few."""

@@ -16,7 +16,7 @@ LEAST_BYTES = 256 << 20  # smaller ones are simply made
 MOST_BYTES = 64 << 30  # of address space
 NEGATIVE, NOTHING = 46_341, 1 << 16  # what their squares are in an int
 LONGER = (1 << 31) + 16  # than an int can tell
-MOST_OF_INT = (1 << 31) - 1
+MOST_OF_INT, MODEST_SIZE = (1 << 31) - 1, 1000
 _ZERO = "zeros"
 
 
@@ -36,6 +36,18 @@ def overflowing(call: Call) -> str | None:
         if one * other > MOST_OF_INT:
             return _product([one, other])
     return None
+
+
+def modest(call: Call) -> Call | None:
+    """The same with sizes whose products fit; None where contents would have to change."""
+
+    def smaller(array: Array) -> Array:
+        return array._replace(shape=tuple(min(size, MODEST_SIZE) for size in array.shape))
+
+    if any(array.values is not None and max(array.shape, default=0) > MODEST_SIZE for array in call.arrays()):
+        return None
+    arguments = (each._replace(arrays=tuple(map(smaller, each.arrays))) for each in call.arguments)
+    return call._replace(arguments=tuple(arguments))
 
 
 def _product(sizes: Sequence[int]) -> str:

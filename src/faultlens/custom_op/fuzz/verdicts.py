@@ -15,7 +15,6 @@ from faultlens.custom_op.fuzz import kept
 from faultlens.custom_op.fuzz.minimising import Proof, Smallest
 from faultlens.custom_op.fuzz.rules import FIX_OF_OVERFLOW, FIXES_OF_MISUSE, RULES
 from faultlens.custom_op.fuzz.suspects import Suspect, frame_in, is_foreign, is_modest, lacks_memory
-from faultlens.custom_op.fuzz.vast import overflowing
 from faultlens.diagnosis.evidence.fenced import facts_of
 from faultlens.errors import FaultlensError
 from faultlens.op_model.arrays import Array, shape_text
@@ -67,19 +66,20 @@ def finding_of(found: Smallest, proof: Proof | None, library: Path) -> OpFinding
         code=rule.code,
         rule=suspect.rule,
         severity=severity_of(suspect, proof, found.again),
-        title=one_line(rule.title.format(op=suspect.call.op, words=words_of(suspect)), 400),
+        title=one_line(rule.title.format(op=suspect.call.op, words=words_of(found)), 400),
         span=_span(frame.file, frame.line) if frame and frame.file and frame.line else None,
         op=suspect.call.op,
         related=tuple(_blocks(suspect, library)),
         evidence=tuple(_evidence(found, proof)),
-        fixes=(Fix(_fix(suspect)),),
+        fixes=(Fix(_fix(found)),),
         reproducer=_reproducer(suspect, proof) if proof else "",
         report=_kept(proof) if proof and proof.crash else None,
     )
 
 
-def words_of(suspect: Suspect) -> str:
+def words_of(found: Smallest) -> str:
     """What the guard allocator knows goes before what the stack and the registers show."""
+    suspect = found.suspect
     words = _ADDRESS.sub("", suspect.words)
     death = suspect.outcome.death
     if death is None:
@@ -88,21 +88,17 @@ def words_of(suspect: Suspect) -> str:
     words = words.replace(f" in op {suspect.call.op}", "", 1).replace("did not come back", "does not come back", 1)
     ending, colon, what = words.partition(": ")
     if death.touched and death.hunted and (known := _diagnosis(death.hunted)):
-        return f"{ending}: {known.title}"
-    if sizes := _overflowed(suspect):
-        return f"{ending} when the product of sizes does not fit in 32 bits ({sizes}){colon}{what}"
-    return words
+        what = known.title
+    if found.overflow:
+        return f"{ending} when the product of sizes does not fit in 32 bits ({found.overflow}){colon}{what}"
+    return f"{ending}{colon}{what}"
 
 
-def _overflowed(suspect: Suspect) -> str | None:
-    return overflowing(suspect.call) if suspect.rule == "crash" and "room" in dict(suspect.options) else None
-
-
-def _fix(suspect: Suspect) -> str:
-    death = suspect.outcome.death
-    if death and death.touched:
-        return FIXES_OF_MISUSE[death.touched.misuse]
-    return FIX_OF_OVERFLOW if _overflowed(suspect) else RULES[suspect.rule].fix
+def _fix(found: Smallest) -> str:
+    death = found.suspect.outcome.death
+    if found.overflow:
+        return FIX_OF_OVERFLOW
+    return FIXES_OF_MISUSE[death.touched.misuse] if death and death.touched else RULES[found.suspect.rule].fix
 
 
 def _diagnosis(crash: Crash) -> Diagnosis | None:
