@@ -88,7 +88,7 @@ def words_of(found: Smallest) -> str:
     words = words.replace(f" in op {suspect.call.op}", "", 1).replace("did not come back", "does not come back", 1)
     ending, colon, what = words.partition(": ")
     if death.touched and death.hunted and (known := _diagnosis(death.hunted)):
-        what = known.title
+        colon, what = ": ", known.title
     if found.overflow:
         return f"{ending} when the product of sizes does not fit in 32 bits ({found.overflow}){colon}{what}"
     return f"{ending}{colon}{what}"

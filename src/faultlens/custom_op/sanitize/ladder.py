@@ -24,7 +24,7 @@ from faultlens.custom_op.sanitize.running import run
 from faultlens.custom_op.sanitize.subject import Subject, subject_of
 from faultlens.custom_op.sanitize.tools import Tool
 from faultlens.errors import FaultlensError
-from faultlens.records.op_finding import OpFinding, OpReport
+from faultlens.records.op_finding import Coverage, OpFinding, OpReport
 from faultlens.supervise.supervisor import Options
 from faultlens.target_env.command import resolve_command
 from faultlens.target_env.which_python import which_python
@@ -73,6 +73,7 @@ class _Ladder:
         self.findings: list[OpFinding] = []
         self.done: list[str] = []
         self.skipped: list[str] = []
+        self.coverage: Coverage = "whole"
 
     def climb(self, rungs: tuple[str, ...]) -> OpReport:
         fitting = [name for name in rungs or self._usual() if self._fits(name)]
@@ -94,6 +95,7 @@ class _Ladder:
             findings=without_doubles(self.findings),
             done=tuple(self.done),
             skipped=tuple(self.skipped),
+            coverage=self.coverage,
             seconds=round(time.monotonic() - self.began, 1),
         )
 
@@ -150,6 +152,9 @@ class _Ladder:
         took = time.monotonic() - began
         if failure := reading.failure_of(ended):
             self.skipped.append(f"{label}: the sanitizer could not do its work here: {failure}")
+        elif reading.gave_up(ended):
+            self.skipped.append(f"{label}: the sanitizer gave up without a report; what the program did last is unknown")
+            self.coverage = "insufficient"
         if guest and not ended.loaded and failure:
             return
         if guest and not ended.loaded:

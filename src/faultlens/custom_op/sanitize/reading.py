@@ -43,6 +43,7 @@ _UNABLE = re.compile(
     r"|(?<=^========= Error: )(?:Device not supported|No attachable process|Target application terminated).*$",
     re.M,
 )
+_REPORT = re.compile(r"^(?:==\d+==ERROR: |SUMMARY: |WARNING: ThreadSanitizer|\S+: runtime error: )", re.M)
 _PID = re.compile(r"\d+")
 _MAY_FOLLOW = ("wild-access", "died", "stack-exhausted")
 _HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
@@ -58,6 +59,12 @@ def failure_of(run: Run) -> str | None:
     """Why a sanitizer could not work here, in its own words."""
     found = _UNABLE.search(run.text("*san.*"))
     return found[0] if found else None
+
+
+def gave_up(run: Run) -> bool:
+    """The sanitizer's runtime ended the program, and wrote no report: as it does when it dies itself."""
+    ended_by_it = run.crash.outcome.kind == "exit" and run.crash.outcome.exit_code == ENDED_BY_IT
+    return ended_by_it and not _REPORT.search(run.text("*"))
 
 
 def _processes(run: Run) -> list[str]:
@@ -98,8 +105,9 @@ def ending_of(crash: Crash) -> str:
         return "the program did not end, and was stopped"
     if outcome.kind == "signal":
         return f"the program died by {outcome.signal}"
-    told = outcome.exit_code and outcome.exit_code != ENDED_BY_IT
-    return "the program ended" + (f" with exit code {outcome.exit_code}" if told else "")
+    if outcome.exit_code == ENDED_BY_IT:
+        return f"the sanitizer ended the program with exit status {ENDED_BY_IT}"
+    return f"the program ended with exit status {outcome.exit_code or 0}"
 
 
 def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:
