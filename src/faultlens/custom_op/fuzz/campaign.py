@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from faultlens.custom_op.fuzz import hints, plans, wire
 from faultlens.custom_op.fuzz.changes import variants
-from faultlens.custom_op.fuzz.lab import Lab, Outcome, Reference
 from faultlens.custom_op.fuzz.pace import Pace
 from faultlens.custom_op.fuzz.plans import Plan
 from faultlens.custom_op.fuzz.relations import ways
+from faultlens.custom_op.fuzz.session import Outcome, Reference, Session
 from faultlens.custom_op.fuzz.suspects import Key, Suspect, suspects_of
 from faultlens.custom_op.fuzz.tested import OpUnderTest
 from faultlens.custom_op.fuzz.vast import vast
@@ -62,10 +62,12 @@ class Tried(NamedTuple):
 
 
 class Campaign:
-    def __init__(self, op: OpUnderTest, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
-        self._op, self._lab, self._library = op, lab, library
+    def __init__(
+        self, op: OpUnderTest, session: Session, library: Path, effort: Effort, tell: Callable[[str], None]
+    ) -> None:
+        self._op, self._session, self._library = op, session, library
         self.effort, self._tell = effort, tell
-        self._pace = Pace(effort.seconds, lab.limits.seconds)
+        self._pace = Pace(effort.seconds, session.limits.seconds)
         self._known: set[Plan] = set()
         self.accepted: list[Plan] = []
         self._refused: dict[str, list[Plan]] = {}  # by the words of the refusal, without their numbers
@@ -148,9 +150,9 @@ class Campaign:
         options = {"reference": self.effort.reference} if self.effort.reference else {}
         while pairs and not self.is_over:
             start = time.monotonic()
-            self._lab.be_patient(self._pace.patience())
+            self._session.be_patient(self._pace.patience())
             asks = [wire.asked(call, "eager", **options) for _, call in pairs]
-            outcomes = self._lab.run(asks, self._pace.deadline)
+            outcomes = self._session.run(asks, self._pace.deadline)
             self._pace.took(time.monotonic() - start)
             for (plan, call), outcome in zip(pairs, outcomes, strict=False):  # fewer, after one that hangs
                 self._learn(plan, call, options, outcome)
@@ -175,8 +177,8 @@ class Campaign:
 
     def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
         options = {**options, "steady": self.steady is not False}
-        self._lab.be_patient(self._pace.patience(PATIENCE))  # it takes many calls
-        outcome = self._lab.one(wire.asked(call, probe, **options))
+        self._session.be_patient(self._pace.patience(PATIENCE))  # it takes many calls
+        outcome = self._session.one(wire.asked(call, probe, **options))
         self._pace.seen(probe, outcome.death, outcome.accepted)
         self._seen(call, probe, options, outcome)
         if probe == "repeat" and outcome.accepted:
@@ -284,9 +286,9 @@ class Campaign:
             call = plans.call_of(self._op, each)
             if plans.has_many_strings(call):
                 continue
-            self._lab.be_patient(min(VAST_SECONDS, self._pace.patience()))
-            room = {"room": self._lab.limits.memory // 2}
-            outcome = self._lab.one(wire.asked(call, "eager", **room))
+            self._session.be_patient(min(VAST_SECONDS, self._pace.patience()))
+            room = {"room": self._session.limits.memory // 2}
+            outcome = self._session.one(wire.asked(call, "eager", **room))
             if outcome.death is None or outcome.death.kind == "deadly":
                 self._seen(call, "eager", room, outcome)
 

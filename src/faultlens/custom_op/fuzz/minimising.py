@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faultlens.custom_op.fuzz import wire
-from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.script import script_of
+from faultlens.custom_op.fuzz.session import Modules, Outcome, Session, Setup
 from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block, key_of_crash, suspects_of
 from faultlens.custom_op.fuzz.vast import modest, overflowing
 from faultlens.guard_alloc.hunting import Wish
@@ -47,8 +47,8 @@ class Proof(NamedTuple):
 
 
 class Minimiser:
-    def __init__(self, lab: Lab, setup: Setup) -> None:
-        self._lab, self._library, self._limits = lab, setup.library, setup.limits
+    def __init__(self, session: Session, setup: Setup) -> None:
+        self._session, self._library, self._limits = session, setup.library, setup.limits
         self._deadline = math.inf
 
     def smallest(self, suspect: Suspect, seconds: float = SECONDS) -> Smallest:
@@ -56,11 +56,11 @@ class Minimiser:
         hangs = suspect.rule == "hang"
         self._deadline = time.monotonic() + seconds
         if hangs:
-            self._lab.be_patient(min(HANG_SECONDS, self._limits.seconds))
+            self._session.be_patient(min(HANG_SECONDS, self._limits.seconds))
         try:
             return self._smallest(suspect)
         finally:
-            self._lab.be_patient(self._limits.seconds)
+            self._session.be_patient(self._limits.seconds)
 
     def _smallest(self, suspect: Suspect) -> Smallest:
         seen = self._alone(suspect)
@@ -91,7 +91,7 @@ class Minimiser:
     def _alone(self, suspect: Suspect) -> Suspect | None:
         """Seen again in a process of its own; what shows by chance gets a few."""
         for _ in range(3 if suspect.rule in BY_CHANCE or suspect.probe in AT_ONCE else 1):
-            self._lab.fresh()
+            self._session.fresh()
             if again := self._shows(suspect):
                 return again
         return None
@@ -101,7 +101,7 @@ class Minimiser:
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
         times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
         times = GUARDED_TURNS if is_before_a_block(suspect) else times
-        seen = (self._same(suspect, self._lab.one(ask)) for _ in range(times))
+        seen = (self._same(suspect, self._session.one(ask)) for _ in range(times))
         return next((each for each in seen if each), None)
 
     def _same(self, suspect: Suspect, outcome: Outcome) -> Suspect | None:
@@ -134,9 +134,9 @@ class Minimiser:
         return Smallest(again._replace(alone=False), calls)
 
     def _after(self, suspect: Suspect, before: Sequence[bytes]) -> Suspect | None:
-        self._lab.fresh()
+        self._session.fresh()
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
-        outcomes = self._lab.run([*before, ask], to_first_death=True)
+        outcomes = self._session.run([*before, ask], to_first_death=True)
         found = (self._same(suspect, outcome) for outcome in outcomes)
         return next((each for each in found if each), None)
 

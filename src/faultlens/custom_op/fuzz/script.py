@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from faultlens.custom_op.fuzz import wire
-from faultlens.custom_op.fuzz.lab import Modules
+from faultlens.custom_op.fuzz.session import Modules
 from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block
 from faultlens.custom_op.fuzz.vast import is_vast
 from faultlens.op_model.arrays import Array, Made, expression

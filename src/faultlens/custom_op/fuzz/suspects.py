@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.custom_op.fuzz.lab import Outcome
+from faultlens.custom_op.fuzz.session import Outcome
 from faultlens.diagnosis.signature import signature_of
 from faultlens.inspection.frames import short_function
 from faultlens.op_model.op_call import Call

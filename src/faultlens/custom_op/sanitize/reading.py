@@ -37,6 +37,10 @@ PARSERS = {
     "valgrind": valgrind.parse,
     "computesan": compute_sanitizer.parse,
 }
+GAVE_UP = (
+    f"the sanitizer gave up: the program ended with exit status {ENDED_BY_IT}, which is the sanitizer's own, and there is "
+    "no report of the reason"
+)
 _FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 _UNABLE = re.compile(
     r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$"
@@ -105,8 +109,6 @@ def ending_of(crash: Crash) -> str:
         return "the program did not end, and was stopped"
     if outcome.kind == "signal":
         return f"the program died by {outcome.signal}"
-    if outcome.exit_code == ENDED_BY_IT:
-        return f"the sanitizer ended the program with exit status {ENDED_BY_IT}"
     return f"the program ended with exit status {outcome.exit_code or 0}"
 
 

@@ -17,36 +17,36 @@ from faultlens.custom_op.building import build, target_of
 from faultlens.custom_op.fuzz import minimising, plans, testing, wire
 from faultlens.custom_op.fuzz.blame import is_to_blame
 from faultlens.custom_op.fuzz.campaign import Campaign, Effort
-from faultlens.custom_op.fuzz.lab import Lab, Limits, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.minimising import Minimiser, proven
+from faultlens.custom_op.fuzz.session import Limits, Modules, Outcome, Session, Setup
 from faultlens.custom_op.fuzz.suspects import Suspect, suspects_of
-from faultlens.custom_op.fuzz.testing import Wishes, torture
+from faultlens.custom_op.fuzz.testing import Options, fuzz
 from faultlens.custom_op.fuzz.vast import vast
 from faultlens.custom_op.fuzz.verdicts import finding_of
 from faultlens.sandbox.trial.trial import SCRIPT
 
-SOURCE = Path(__file__).parent / "citizens" / "citizens.cc"
+SOURCE = Path(__file__).parent / "harmful" / "ops.cc"
 LIMITS = Limits(seconds=3.0, memory=512 << 20)
-MUST_STAY = Path("/tmp/faultlens-citizens-must-stay")
+MUST_STAY = Path("/tmp/faultlens-harmful-must-stay")
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("citizens") / "citizens.so"
+    path = tmp_path_factory.mktemp("harmful") / "harmful.so"
     build([SOURCE], path, target_of(sys.executable), ["-g1", "-O1", "-w"])
     return path
 
 
 @pytest.fixture(scope="module")
-def lab(library: Path) -> Iterator[Lab]:
-    with Lab(Setup(library, sys.executable, LIMITS)) as lab:
-        yield lab
+def session(library: Path) -> Iterator[Session]:
+    with Session(Setup(library, sys.executable, LIMITS)) as session:
+        yield session
 
 
-def called(lab: Lab, name: str, library: Path) -> tuple[list[str], Outcome]:
-    op = next(op for op in lab.ops if op.name == name)
+def called(session: Session, name: str, library: Path) -> tuple[list[str], Outcome]:
+    op = next(op for op in session.ops if op.name == name)
     call = plans.call_of(op, plans.plainest(op))
-    outcome = lab.one(wire.asked(call, "eager"))
+    outcome = session.one(wire.asked(call, "eager"))
     return [each.rule for each in suspects_of(call, "eager", {}, outcome, library)], outcome
 
 
@@ -62,27 +62,29 @@ def called(lab: Lab, name: str, library: Path) -> tuple[list[str], Outcome]:
         ("LocksTwice", "hang"),
     ],
 )
-def test_ops_that_harm_others_are_told_and_the_lab_goes_on(lab: Lab, library: Path, name: str, rule: str) -> None:
-    rules, _ = called(lab, name, library)
+def test_ops_that_harm_others_are_told_and_the_next_is_tried(
+    session: Session, library: Path, name: str, rule: str
+) -> None:
+    rules, _ = called(session, name, library)
     assert rules == [rule]
-    assert called(lab, "Counts", library)[1].accepted
+    assert called(session, "Counts", library)[1].accepted
 
 
-def test_noise_and_wandering_harm_nobody(lab: Lab, library: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_noise_and_wandering_harm_nobody(session: Session, library: Path, capfd: pytest.CaptureFixture[str]) -> None:
     MUST_STAY.touch()
     try:
         for name in ("Chatters", "Wanders", "Chatters"):
-            assert called(lab, name, library)[1].accepted
-        lab.fresh()  # with the process ends what it had forked
+            assert called(session, name, library)[1].accepted
+        session.fresh()  # with the process ends what it had forked
         assert MUST_STAY.exists()
     finally:
         MUST_STAY.unlink()
     assert capfd.readouterr() == ("", "")
 
 
-def tried(lab: Lab, library: Path, name: str, inputs: int) -> Campaign:
-    op = next(op for op in lab.ops if op.name == name)
-    campaign = Campaign(op, lab, library, Effort(seconds=60.0, inputs=inputs), lambda _: None)
+def tried(session: Session, library: Path, name: str, inputs: int) -> Campaign:
+    op = next(op for op in session.ops if op.name == name)
+    campaign = Campaign(op, session, library, Effort(seconds=60.0, inputs=inputs), lambda _: None)
     campaign.run()
     return campaign
 
@@ -91,29 +93,29 @@ def size(suspect: Suspect) -> int:
     return sum(array.size for array in suspect.call.arrays())
 
 
-def test_what_is_forgotten_and_kept_is_found(lab: Lab, library: Path) -> None:
-    campaign = tried(lab, library, "Forgets", 120)
+def test_what_is_forgotten_and_kept_is_found(session: Session, library: Path) -> None:
+    campaign = tried(session, library, "Forgets", 120)
     assert {"uninitialised-output", "shape-disagrees", "leak"} <= {each.rule for each in campaign.suspects.values()}
 
 
 @pytest.mark.parametrize(("name", "rule"), [("KeepsFiles", "leaks-files"), ("KeepsThreads", "leaks-threads")])
-def test_files_and_threads_that_are_kept(lab: Lab, library: Path, name: str, rule: str) -> None:
-    op = next(op for op in lab.ops if op.name == name)
+def test_files_and_threads_that_are_kept(session: Session, library: Path, name: str, rule: str) -> None:
+    op = next(op for op in session.ops if op.name == name)
     call = plans.call_of(op, plans.plainest(op))
-    outcome = lab.one(wire.asked(call, "leak"))
+    outcome = session.one(wire.asked(call, "leak"))
     assert rule in {each.rule for each in suspects_of(call, "leak", {}, outcome, library)}
-    lab.fresh()
+    session.fresh()
 
 
 def test_gradients_that_a_module_of_the_user_registers(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CITIZENS", str(library))
+    monkeypatch.setenv("HARMFUL", str(library))
     setup = Setup(library, sys.executable, LIMITS, modules=Modules(str(SOURCE.parent), ("gradients",)))
     found: dict[str, set[str]] = {}
-    with Lab(setup) as lab:
-        for op in (each for each in lab.ops if each.gradient):
+    with Session(setup) as session:
+        for op in (each for each in session.ops if each.gradient):
             for plan in islice(plans.first(op), 8):
                 call = plans.call_of(op, plan)
-                outcome = lab.one(wire.asked(call, "gradient"))
+                outcome = session.one(wire.asked(call, "gradient"))
                 suspects = list(suspects_of(call, "gradient", {}, outcome, library))
                 found.setdefault(op.name, set()).update(each.rule for each in suspects)
                 for suspect in suspects:
@@ -128,56 +130,58 @@ def test_gradients_that_a_module_of_the_user_registers(library: Path, monkeypatc
 
 def test_a_module_that_cannot_be_imported_is_told(library: Path) -> None:
     modules = Modules(str(SOURCE.parent), ("no_such_module",))
-    with Lab(Setup(library, sys.executable, LIMITS, modules=modules)) as lab:
-        assert lab.refused_importing == "ModuleNotFoundError: No module named 'no_such_module'"
+    with Session(Setup(library, sys.executable, LIMITS, modules=modules)) as session:
+        assert session.refused_importing == "ModuleNotFoundError: No module named 'no_such_module'"
 
 
 def test_a_module_that_loads_another_build_is_told(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = shutil.copy(library, tmp_path / "other.so")
-    monkeypatch.setenv("CITIZENS", str(other))
+    monkeypatch.setenv("HARMFUL", str(other))
     modules = Modules(str(SOURCE.parent), ("gradients",))
-    with Lab(Setup(library, sys.executable, LIMITS, modules=modules)) as lab:
-        assert lab.refused_importing == "it loads another library with kernels of the same ops"
+    with Session(Setup(library, sys.executable, LIMITS, modules=modules)) as session:
+        assert session.refused_importing == "it loads another library with kernels of the same ops"
 
 
-def test_an_op_with_a_state_is_fine(lab: Lab, library: Path) -> None:
-    assert not tried(lab, library, "Counts", 30).suspects
+def test_an_op_with_a_state_is_fine(session: Session, library: Path) -> None:
+    assert not tried(session, library, "Counts", 30).suspects
 
 
 @pytest.mark.parametrize(("name", "rules"), [("KeepsFirst", set()), ("SharesScratch", {"threads-differ"})])
 @pytest.mark.parametrize("sizes", [(64, 3, 16), (3, 16, 64)])
 def test_what_an_op_keeps_on_purpose_is_no_quarrel_of_threads(
-    lab: Lab, library: Path, name: str, rules: set[str], sizes: tuple[int, ...]
+    session: Session, library: Path, name: str, rules: set[str], sizes: tuple[int, ...]
 ) -> None:
-    op = next(op for op in lab.ops if op.name == name)
+    op = next(op for op in session.ops if op.name == name)
     call, *others = (plans.call_of(op, plans.Plan((), ((plans.Slot((size,), "ramp"),),))) for size in sizes)
     options = {"others": [wire.plain(each) for each in others], "steady": True}
-    lab.fresh()
-    outcome = lab.one(wire.asked(call, "threads", **options))
+    session.fresh()
+    outcome = session.one(wire.asked(call, "threads", **options))
     assert {each.rule for each in suspects_of(call, "threads", options, outcome, library)} == rules
 
 
 @pytest.mark.parametrize(("name", "dies"), [("FlattensInInt", True), ("FlattensInInt64", False)])
-def test_sizes_whose_product_no_int_holds_take_no_memory(lab: Lab, name: str, dies: bool) -> None:
-    op = next(op for op in lab.ops if op.name == name)
+def test_sizes_whose_product_no_int_holds_take_no_memory(session: Session, name: str, dies: bool) -> None:
+    op = next(op for op in session.ops if op.name == name)
     found = vast(plans.Plan((), ((plans.Slot((4, 4), "ramp"),),)))
     (plan,) = (each for each in found if each.slots[0][0].shape == (1 << 16, 1 << 16))
-    outcome = lab.one(wire.asked(plans.call_of(op, plan), "eager", room=LIMITS.memory // 2))
+    outcome = session.one(wire.asked(plans.call_of(op, plan), "eager", room=LIMITS.memory // 2))
     assert (outcome.death is not None and outcome.death.kind == "deadly") if dies else "error" in outcome.told, outcome
-    lab.fresh()
+    session.fresh()
 
 
 def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
-    lab: Lab, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: Session, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path))
     monkeypatch.setattr(minimising, "SECONDS", 2.0)
-    campaign = tried(lab, library, "Picks", 100)
+    campaign = tried(session, library, "Picks", 100)
     crashes = [each for each in campaign.suspects.values() if each.rule == "crash"]
-    (suspect,) = [each for each in crashes if is_to_blame(each, lab, library)]  # not for memory that nobody may give it
-    found = Minimiser(lab, Setup(library, sys.executable, LIMITS)).smallest(suspect)
+    (suspect,) = [
+        each for each in crashes if is_to_blame(each, session, library)
+    ]  # not for memory that nobody may give it
+    found = Minimiser(session, Setup(library, sys.executable, LIMITS)).smallest(suspect)
     assert size(found.suspect) <= size(suspect) and found.suspect.key == suspect.key
     proof = proven(found, Setup(library, sys.executable, LIMITS))
     assert proof is not None and proof.crash is not None
@@ -205,8 +209,8 @@ def test_what_is_printed_for_a_source_runs_later_and_elsewhere(tmp_path: Path, m
     monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(testing, "FIRST_SECONDS", 0.1)
     (tmp_path / "deadly.cc").write_text(DEADLY)
-    wishes = Wishes(effort=Effort(seconds=1.0, inputs=1), limits=LIMITS)
-    found = torture(tmp_path / "deadly.cc", target_of(sys.executable), wishes, lambda _: None)
+    options = Options(effort=Effort(seconds=1.0, inputs=1), limits=LIMITS)
+    found = fuzz(tmp_path / "deadly.cc", target_of(sys.executable), options, lambda _: None)
     (text,) = (each.reproducer for each in found.findings if each.code == "OP301")
     (tmp_path / "elsewhere").mkdir()
     done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path / "elsewhere", capture_output=True, timeout=120)

@@ -82,7 +82,7 @@ class Outcome(NamedTuple):
         return problems
 
 
-class Lab:
+class Session:
     def __init__(self, setup: Setup, tick: Callable[[], None] = lambda: None) -> None:
         self._data = os.memfd_create("faultlens-inputs", os.MFD_CLOEXEC)
         self.limits = setup.limits
@@ -95,7 +95,7 @@ class Lab:
             raise
         self.ops: tuple[OpUnderTest, ...] = ops_of(self.ready.get("ops", ()))
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: object) -> None:

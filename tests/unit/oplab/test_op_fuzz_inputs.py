@@ -1,4 +1,4 @@
-"""What ops are tortured with, and how it travels: outlines, contents, calls as bytes, scripts."""
+"""What ops are fuzzed with, and how it travels: outlines, contents, calls as bytes, scripts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from faultlens.custom_op.fuzz import plans, wire
 from faultlens.custom_op.fuzz.changes import variants
 from faultlens.custom_op.fuzz.contents import array_of, index_like, settings_of
-from faultlens.custom_op.fuzz.lab import Death, Outcome
 from faultlens.custom_op.fuzz.plans import Plan, Slot
 from faultlens.custom_op.fuzz.script import script_of
+from faultlens.custom_op.fuzz.session import Death, Outcome
 from faultlens.custom_op.fuzz.suspects import Suspect, is_modest, suspects_of
 from faultlens.custom_op.fuzz.tested import Bounds, Kernel, OpUnderTest
 from faultlens.custom_op.fuzz.vast import NEGATIVE, NOTHING, is_vast, vast
