@@ -17,12 +17,13 @@ from faultlens.custom_op.building import build, target_of
 from faultlens.custom_op.fuzz import minimising, plans, testing, wire
 from faultlens.custom_op.fuzz.blame import is_to_blame
 from faultlens.custom_op.fuzz.campaign import Campaign, Effort
-from faultlens.custom_op.fuzz.minimising import Minimiser, proven
-from faultlens.custom_op.fuzz.session import Limits, Modules, Outcome, Session, Setup
+from faultlens.custom_op.fuzz.minimising import Minimiser, Smallest, proven
+from faultlens.custom_op.fuzz.session import Limits, Modules, Outcome, Reference, Session, Setup
 from faultlens.custom_op.fuzz.suspects import Suspect, suspects_of
 from faultlens.custom_op.fuzz.testing import Options, fuzz
 from faultlens.custom_op.fuzz.vast import vast
 from faultlens.custom_op.fuzz.verdicts import finding_of
+from faultlens.errors import FaultlensError
 from faultlens.sandbox.trial.trial import SCRIPT
 
 SOURCE = Path(__file__).parent / "harmful" / "ops.cc"
@@ -190,6 +191,80 @@ def test_a_crash_becomes_a_few_lines_that_die_the_same_way(
     assert finding.span is not None and os.path.basename(finding.span.path) == SOURCE.name
     assert "from.data()[places" in finding.span.text
     assert finding.report and list(tmp_path.rglob(f"*{finding.report}*"))
+
+
+def crash_of(session: Session, library: Path, name: str, plan: plans.Plan) -> Smallest:
+    """Where a guard stands is chance: some calls may be needed."""
+    op = next(op for op in session.ops if op.name == name)
+    call = plans.call_of(op, plan)
+    session.fresh()
+    outcomes = (session.one(wire.asked(call, "eager")) for _ in range(200))
+    outcome = next(each for each in outcomes if each.death)
+    return Smallest(next(suspects_of(call, "eager", {}, outcome, library)))
+
+
+@pytest.mark.parametrize(
+    ("name", "slots", "says", "fix"),
+    [
+        ("KeepsPointer", [plans.Slot((3,))], "used a block of 12 bytes that had been freed", "keep the Tensor"),
+        (
+            "Picks",
+            [plans.Slot((3,)), plans.Slot((1,), ("exactly", (-1,)))],
+            "read 4 bytes before a block of 12 bytes",
+            "OP_REQUIRES",
+        ),
+        (
+            "Picks",
+            [plans.Slot((16,)), plans.Slot((1,), ("exactly", (16,)))],
+            "read right behind the end of a block of 64 bytes",
+            "OP_REQUIRES",
+        ),
+    ],
+)
+def test_the_guard_allocator_decides_what_is_said(
+    session: Session, library: Path, name: str, slots: list[plans.Slot], says: str, fix: str
+) -> None:
+    """Also of the twentieth process that dies the same way: its block is its own."""
+    plan = plans.Plan((), tuple((slot,) for slot in slots))
+    for _ in range(20 if says.startswith("read 4") else 1):
+        found = crash_of(session, library, name, plan)
+    finding = finding_of(found, minimising.written(found, Modules()), library)
+    assert says in finding.title and fix in finding.fixes[0].title
+    assert "faultlens run --hunt=tensors" in finding.reproducer
+
+
+def test_sizes_whose_product_overflows_are_named(session: Session, library: Path) -> None:
+    plan = plans.Plan((), ((plans.Slot((1 << 16, 1 << 16), "zeros"),),))
+    op = next(op for op in session.ops if op.name == "FlattensInInt")
+    call, options = plans.call_of(op, plan), {"room": LIMITS.memory // 2}
+    outcome = session.one(wire.asked(call, "eager", **options))
+    (suspect,) = suspects_of(call, "eager", options, outcome, library)
+    found = Minimiser(session, Setup(library, sys.executable, LIMITS)).smallest(suspect, 5.0)
+    finding = finding_of(found, None, library)
+    assert "when the product of sizes does not fit in 32 bits (65536 × 65536)" in finding.title
+    assert "int64_t" in finding.fixes[0].title
+
+
+@pytest.mark.parametrize("function", ["no_such_module:f", "right:no_such_function"])
+def test_a_reference_that_cannot_be_imported_is_refused(library: Path, tmp_path: Path, function: str) -> None:
+    (tmp_path / "right.py").write_text("def f(x):\n    return x\n")
+    effort = Effort(seconds=5.0, reference=Reference(str(tmp_path), *function.split(":")))
+    with pytest.raises(FaultlensError, match=f"The reference {function} cannot be used"):
+        fuzz(library, target_of(sys.executable), Options(("Squares",), effort, LIMITS), lambda _: None)
+
+
+def test_a_reference_that_raises_hides_nothing(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "raising.py").write_text("def f(*arrays):\n    raise ValueError('not today')\n")
+    reference = Reference(str(tmp_path), "raising", "f")
+    with Session(Setup(library, sys.executable, LIMITS, reference=reference)) as session:
+        op = next(op for op in session.ops if op.name == "Forgets")
+        effort = Effort(seconds=60.0, inputs=120, reference=reference)
+        campaign = Campaign(op, session, library, effort, lambda _: None)
+        campaign.run()
+    assert {"uninitialised-output", "leak"} <= {each.rule for each in campaign.suspects.values()}
+    left = testing._left_out(op, campaign)
+    assert any("for any input: the reference raises ValueError: not today" in each for each in left)
+    assert not any("refused or died of all" in each for each in left)
 
 
 DEADLY = """\

@@ -121,6 +121,30 @@ def test_a_plain_library_known_by_its_source_alone(tmp_path: Path) -> None:
     assert found["findings"] == []
 
 
+@pytest.mark.parametrize(
+    ("end", "status", "says"),
+    [
+        ("os._exit(86)", 2, "the sanitizer gave up: the program ended with exit status 86"),
+        ("os._exit(3)", 0, "the program ended with exit status 3"),
+        ("os.kill(os.getpid(), 9)", 0, "the program died by SIGKILL"),
+        ("", 0, "the program ended with exit status 0"),
+    ],
+)
+def test_how_the_program_ended(tmp_path: Path, end: str, status: int, says: str) -> None:
+    source = tmp_path / "lossy.c"
+    source.write_text(C_LIBRARY)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ctypes, os, subprocess\n"
+        f"subprocess.run(['gcc', '-shared', '-fPIC', {str(source)!r}, '-o', 'built.so'], check=True)\n"
+        f"ctypes.CDLL('./built.so').fine(5)\n{end}\n"
+    )
+    found, output = sanitized([source, "--asan", "--", sys.executable, program], tmp_path, status)
+    assert says in " ".join((*found["done"], *found["skipped"]))
+    assert says in " ".join(output.split())
+    assert found["coverage"] == {"os._exit(86)": "insufficient", "os.kill(os.getpid(), 9)": "part"}.get(end, "whole")
+
+
 USED_TOO_LATE = """\
 #include <stdlib.h>
 #include <string.h>

@@ -197,6 +197,30 @@ REGISTER_OP("Picks").Input("values: float").Input("places: int32").Output("picke
     });
 REGISTER_KERNEL_BUILDER(Name("Picks").Device(DEVICE_CPU), Picks);
 
+// Keeps a pointer into memory that ends with the call.
+class KeepsPointer : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& x = ctx->input(0);
+    OP_REQUIRES(ctx, x.NumElements() > 0, errors::InvalidArgument("x is empty"));
+    {
+      Tensor doubled;
+      OP_REQUIRES_OK(ctx, ctx->allocate_temp(DT_FLOAT, x.shape(), &doubled));
+      doubled.flat<float>() = x.flat<float>() * 2.0f;
+      base_ = doubled.flat<float>().data();
+    }
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, x.shape(), &y));
+    for (int64_t i = 0; i < x.NumElements(); ++i) y->flat<float>()(i) = base_[i];
+  }
+
+ private:
+  const float* base_ = nullptr;
+};
+REGISTER_OP("KeepsPointer").Input("x: float").Output("y: float").SetShapeFn(SameShape);
+REGISTER_KERNEL_BUILDER(Name("KeepsPointer").Device(DEVICE_CPU), KeepsPointer);
+
 // Writes every second element, keeps what it allocates, and says too little of its shape.
 class Forgets : public OpKernel {
  public:

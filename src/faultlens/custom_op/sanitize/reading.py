@@ -38,8 +38,8 @@ PARSERS = {
     "computesan": compute_sanitizer.parse,
 }
 GAVE_UP = (
-    f"the sanitizer gave up: the program ended with exit status {ENDED_BY_IT}, which is the sanitizer's own, and there is "
-    "no report of the reason"
+    f"the sanitizer gave up: the program ended with exit status {ENDED_BY_IT}, which is the sanitizer's own, "
+    "and there is no report of the reason"
 )
 _FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 _UNABLE = re.compile(
