@@ -11,7 +11,7 @@ from typing import NamedTuple
 from faultlens.custom_op.fuzz import wire
 from faultlens.custom_op.fuzz.script import script_of
 from faultlens.custom_op.fuzz.session import Modules, Outcome, Session, Setup
-from faultlens.custom_op.fuzz.suspects import Suspect, is_before_a_block, key_of_crash, suspects_of
+from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, leaves_its_block, suspects_of
 from faultlens.custom_op.fuzz.vast import modest, overflowing
 from faultlens.guard_alloc.hunting import Wish
 from faultlens.op_model import shrink_op
@@ -100,7 +100,7 @@ class Minimiser:
         """Several times where a guard decides: it stands behind most blocks, and before one of four."""
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
         times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
-        times = GUARDED_TURNS if is_before_a_block(suspect) else times
+        times = GUARDED_TURNS if leaves_its_block(suspect) else times
         seen = (self._same(suspect, self._session.one(ask)) for _ in range(times))
         return next((each for each in seen if each), None)
 
@@ -144,10 +144,10 @@ class Minimiser:
 # ---------------------------------------------------------------------------------------------- the proof
 
 
-def written(found: Smallest, modules: Modules) -> Proof | None:
-    """Not run. None: it cannot be written as a script."""
+def written(found: Smallest, modules: Modules, guarded: bool = True) -> Proof | None:
+    """Not run. None: it cannot be written as a script. `guarded`: it runs with the guard allocator."""
     try:
-        return Proof(script_of(found.suspect, found.before, modules), ran=False)
+        return Proof(script_of(found.suspect, found.before, modules, guarded), ran=False)
     except CannotCallError:
         return None
 
@@ -157,17 +157,17 @@ def proven(found: Smallest, setup: Setup) -> Proof | None:
     suspect = found.suspect
     if (proof := written(found, setup.modules)) is None:
         return None
-    files = proof.files
     if suspect.outcome.death is None or suspect.rule in ("memory", "closes-descriptors"):
-        return Proof(files)
+        return proof._replace(ran=True)
     seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS
     bounds = Bounds(seconds, setup.limits.memory + (3 << 30))
     for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
         hunt = Wish(tensors=True) if with_fence else None
-        crash = captured(files, Surroundings(setup.python, hunt=hunt), bounds)
+        tried = written(found, setup.modules, with_fence) or proof
+        crash = captured(tried.files, Surroundings(setup.python, hunt=hunt), bounds)
         if _same_end(suspect, crash, setup.library):
-            return Proof(files, crash, with_fence)
-    return Proof(files)
+            return Proof(tried.files, crash, with_fence)
+    return proof._replace(ran=True)
 
 
 def _same_end(suspect: Suspect, crash: Crash, library: Path) -> bool:

@@ -57,10 +57,10 @@ def rule_of_death(outcome: Outcome) -> str:
     return "exits" if fault is None and "exit status" in death.reason else "crash"
 
 
-def is_before_a_block(suspect: Suspect) -> bool:
-    """The address was before a block, where a guard stands only now and then."""
-    death = suspect.outcome.death
-    return death is not None and death.touched is not None and death.touched.misuse == "underflow"
+def leaves_its_block(suspect: Suspect) -> bool:
+    """A guard stands before some blocks, and behind others: the same call may meet none."""
+    touched = suspect.outcome.death.touched if suspect.outcome.death else None
+    return touched is not None and touched.misuse in ("overflow", "underflow")
 
 
 def key_of_crash(crash: Crash | None, library: Path) -> Key:

@@ -26,7 +26,7 @@ from faultlens.store import folder
 from faultlens.text.safe import one_line
 
 _ADDRESS = re.compile(r",? at 0x[0-9a-f]+")
-NEEDS_GUARD = "# Shows with TensorFlow's memory between guards: faultlens run --hunt=tensors FILE\n"
+NEEDS_GUARD = "# {shows} with the guard allocator: faultlens run --hunt=tensors FILE\n"
 _FORMS = {
     "eager": "called eagerly",
     "graph": "called in a graph",
@@ -108,7 +108,10 @@ def _diagnosis(crash: Crash) -> Diagnosis | None:
 def _reproducer(suspect: Suspect, proof: Proof) -> str:
     death = suspect.outcome.death
     text = kept.text_of(suspect.call.op, proof.files)
-    return NEEDS_GUARD + text if proof.fenced or (proof.crash is None and death and death.touched) else text
+    if proof.fenced:
+        return NEEDS_GUARD.format(shows="Shows") + text
+    unproven = proof.crash is None and death is not None and death.touched is not None
+    return NEEDS_GUARD.format(shows="May show") + text if unproven else text
 
 
 def _span(path: str, line: int) -> Span:
