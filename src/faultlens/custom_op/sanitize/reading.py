@@ -68,7 +68,8 @@ def failure_of(run: Run) -> str | None:
 def gave_up(run: Run) -> bool:
     """The sanitizer's runtime ended the program, and wrote no report: as it does when it dies itself."""
     ended_by_it = run.crash.outcome.kind == "exit" and run.crash.outcome.exit_code == ENDED_BY_IT
-    return ended_by_it and not _REPORT.search(run.text("*"))
+    pid = run.crash.pid or "*"  # others, a compiler that it starts, may have reports of their own
+    return ended_by_it and not _REPORT.search(run.text(f"{pid}.*") + "\n" + run.text(f"*.{pid}"))
 
 
 def _processes(run: Run) -> list[str]:
