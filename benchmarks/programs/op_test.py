@@ -17,7 +17,7 @@ from pathlib import Path
 
 from faultlens.custom_op.building import build, target_of
 from faultlens.custom_op.fuzz import plans, wire
-from faultlens.custom_op.fuzz.lab import Lab, Setup
+from faultlens.custom_op.fuzz.session import Session, Setup
 
 FRESH = """\
 import tensorflow as tf
@@ -35,21 +35,21 @@ def cpu_seconds() -> float:
 def in_the_lab(library: Path, inputs: int) -> tuple[float, float, float]:
     """Seconds of its beginning, seconds for the inputs, and seconds of CPU for all."""
     before, start = cpu_seconds(), time.monotonic()
-    with Lab(Setup(library, sys.executable)) as lab:
-        op = lab.ops[0]
+    with Session(Setup(library, sys.executable)) as session:
+        op = session.ops[0]
         outlines = list(islice(plans.first(op), 200))
         asks = [wire.asked(plans.call_of(op, plan), "eager") for plan in outlines]
-        lab.one(asks[0])
+        session.one(asks[0])
         begun = time.monotonic()
-        lab.run([asks[number % len(asks)] for number in range(inputs)])
+        session.run([asks[number % len(asks)] for number in range(inputs)])
         ended = time.monotonic()
     return begun - start, ended - begun, cpu_seconds() - before
 
 
 def fresh(library: Path) -> tuple[float, float]:
     """Seconds, and seconds of CPU, of a Python that tries one input."""
-    with Lab(Setup(library, sys.executable)) as lab:
-        definition = lab.ops[0].definition
+    with Session(Setup(library, sys.executable)) as session:
+        definition = session.ops[0].definition
     arguments = ", ".join(f"{each.name}=tf.ones([4, 4])" for each in definition.inputs)
     script = FRESH.format(library=str(library), function=definition.function, arguments=arguments)
     before, start = cpu_seconds(), time.monotonic()

@@ -121,6 +121,30 @@ def test_a_plain_library_known_by_its_source_alone(tmp_path: Path) -> None:
     assert found["findings"] == []
 
 
+@pytest.mark.parametrize(
+    ("end", "status", "says"),
+    [
+        ("os._exit(86)", 2, "the sanitizer gave up: the program ended with exit status 86"),
+        ("os._exit(3)", 0, "the program ended with exit status 3"),
+        ("os.kill(os.getpid(), 9)", 0, "the program died by SIGKILL"),
+        ("", 0, "the program ended with exit status 0"),
+    ],
+)
+def test_how_the_program_ended(tmp_path: Path, end: str, status: int, says: str) -> None:
+    source = tmp_path / "lossy.c"
+    source.write_text(C_LIBRARY)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ctypes, os, subprocess\n"
+        f"subprocess.run(['gcc', '-shared', '-fPIC', {str(source)!r}, '-o', 'built.so'], check=True)\n"
+        f"ctypes.CDLL('./built.so').fine(5)\n{end}\n"
+    )
+    found, output = sanitized([source, "--asan", "--", sys.executable, program], tmp_path, status)
+    assert says in " ".join((*found["done"], *found["skipped"]))
+    assert says in " ".join(output.split())
+    assert found["coverage"] == {"os._exit(86)": "insufficient", "os.kill(os.getpid(), 9)": "part"}.get(end, "whole")
+
+
 USED_TOO_LATE = """\
 #include <stdlib.h>
 #include <string.h>
@@ -133,10 +157,10 @@ int total(int count) {
 """
 
 
-@pytest.mark.parametrize("rung", ["gwp-asan", "valgrind", "asan"])
-def test_who_allocated_who_freed_who_used(tmp_path: Path, rung: str) -> None:
+@pytest.mark.parametrize("sanitizer", ["gwp-asan", "valgrind", "asan"])
+def test_who_allocated_who_freed_who_used(tmp_path: Path, sanitizer: str) -> None:
     """The function has a name that stands in other libraries as well, and the program starts others before."""
-    missing = [tool.name for tool in passes.RUNGS[rung].tools if tool.find() is None]
+    missing = [tool.name for tool in passes.SANITIZERS[sanitizer].tools if tool.find() is None]
     if missing:
         pytest.skip(f"needs {missing[0]}")
     source = tmp_path / "late.c"
@@ -149,14 +173,14 @@ def test_who_allocated_who_freed_who_used(tmp_path: Path, rung: str) -> None:
         "for _ in range(2000):\n"
         "    library.total(100)\n"
     )
-    found, _ = sanitized([source, f"--{rung}", "--", sys.executable, program], tmp_path, 1)
+    found, _ = sanitized([source, f"--{sanitizer}", "--", sys.executable, program], tmp_path, 1)
     (finding,) = found["findings"]
     assert (finding["rule"], finding["span"]["line"]) == ("use-after-free", 7)
     assert [(each["says"], each["span"]["line"]) for each in finding["related"]] == [
         ("freed here", 6),
         ("allocated here", 4),
     ]
-    if rung != "valgrind":
+    if sanitizer != "valgrind":
         assert finding["called_from"]["line"] == 5
 
 
@@ -192,7 +216,7 @@ def test_a_tool_that_is_missing_is_named_with_its_package(tmp_path: Path) -> Non
 
 
 def test_without_source_the_heap_is_checked(tmp_path: Path) -> None:
-    """A library whose source nobody knows: the cheap rungs, on the program's own build."""
+    """A library whose source nobody knows: the cheap sanitizers, on the program's own build."""
     source = tmp_path / "gone.c"
     source.write_text(
         "#include <stdlib.h>\n#include <string.h>\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from faultlens import guard_alloc
 from faultlens.diagnosis.evidence.fenced import facts_of, place_in
 from faultlens.errors import FaultlensError
 from faultlens.guard_alloc import layout
+from faultlens.guard_alloc.blocks import misuse_of
 from faultlens.guard_alloc.hunting import HuntOptions, read_options
 from faultlens.records.crash import Address, FencedBlock, Frame, Misuse
 
@@ -96,6 +98,37 @@ def test_a_child_without_a_part_has_its_parents(table: Path) -> None:
 
 def test_only_live_blocks_are_listed(table: Path) -> None:
     assert [block.size for block in guard_alloc.live_blocks(table, PID)] == [100]
+
+
+def test_a_process_with_a_part_of_its_own_has_no_blocks_of_others(table: Path) -> None:
+    with table.open("r+b") as file:
+        head = layout.File.from_buffer_copy(table.read_bytes())
+        head.parts[4] = layout.Claim(pid=PID + 1, order=2)
+        file.write(bytes(head))
+    file_of_other = layout.PAGE + 4 * layout.part_bytes(SLOTS)
+    with table.open("r+b") as file:
+        file.seek(file_of_other)
+        file.write(bytes(layout.Part(pid=PID + 1, active=1, arena=ARENA, arena_bytes=1 << 30)))
+    assert guard_alloc.read(table, end_of_slot(1) - 100, PID) is not None
+    assert guard_alloc.read(table, end_of_slot(1) - 100, PID + 1) is None
+    assert guard_alloc.read(table, end_of_slot(1) - 100, PID + 2) is not None  # it has allocated nothing yet
+
+
+@pytest.mark.parametrize(
+    ("state", "offset", "misuse"),
+    [
+        ("freed", 0, "use after free"),
+        ("freed", 40, None),
+        ("freed", -4060, None),
+        ("live", -4, "underflow"),
+        ("live", 40, "overflow"),
+        ("live", 8, None),
+        ("live", -(1 << 20), None),
+        ("live", 1 << 20, None),
+    ],
+)
+def test_only_an_address_near_a_block_misuses_it(state: Any, offset: int, misuse: str | None) -> None:
+    assert misuse_of(guard_alloc.Allocation(ARENA, 40, state, offset, (), 1, 0.0)) == misuse
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, layout.PAGE, layout.PAGE + 10, 3 * layout.PAGE])

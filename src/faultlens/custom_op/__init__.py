@@ -1,1 +1,1 @@
-"""Custom C++ ops: written, read, tortured and sanitized before they crash anybody."""
+"""Custom C++ ops: written, read, fuzzed and sanitized before they crash anybody."""

@@ -13,6 +13,8 @@ from faultlens.doctor.checks.given.custom_op import CustomOp
 from faultlens.records.finding import Examination
 from faultlens.records.op_finding import LibraryFindings, OpFinding
 from faultlens.records.severity import Severity
+from faultlens.system.elf import ElfError
+from faultlens.target_env.op_library import read_op
 from faultlens.target_env.target import Wishes, meet
 
 
@@ -31,6 +33,9 @@ class Page:
         return inspect.cleandoc(self.check.__doc__ or "")
 
 
+# In names that a library with kernels asks for: of the C++ interface, and of the C interface.
+_OF_KERNELS = ("17OpKernelRegistrar", "8OpKernel", "TF_RegisterKernelBuilder", "16KernelDefBuilder")
+
 PAGES = (
     Page("OP201", "not-loadable", "the installed TensorFlow would not load the library", CustomOp),
     Page("OP202", "cpu-features", "the library uses instructions that this CPU lacks", CpuFeatures, "warning"),
@@ -44,7 +49,17 @@ def check_library(path: Path, python: str | None) -> LibraryFindings:
         seen.append((PAGES[1], CpuFeatures().examine_named(patient)))
     done = [f"{path.name}: {examination.summary}." for _, examination in seen if examination.mark == "ok"]
     skipped = [f"{path.name}: {examination.summary}" for _, examination in seen if examination.mark == "skipped"]
-    return LibraryFindings(tuple(each for seen_ in seen for each in _findings(*seen_)), tuple(done), tuple(skipped))
+    findings = tuple(each for seen_ in seen for each in _findings(*seen_))
+    return LibraryFindings(findings, tuple(done), tuple(skipped), has_ops(path))
+
+
+def has_ops(path: Path) -> bool:
+    """Whether it registers ops or kernels; what cannot be read may."""
+    try:
+        library = read_op(path)
+    except (OSError, ElfError):
+        return True
+    return library.registers_ops or any(part in name for name in library.wants for part in _OF_KERNELS)
 
 
 def _findings(page: Page, examination: Examination) -> Iterator[OpFinding]:

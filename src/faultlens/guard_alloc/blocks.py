@@ -60,24 +60,26 @@ def _at_fault(table: Path, pid: int, fault: Fault | None, mappings: Sequence[Map
     if fault is None or fault.address is None or fault.signal not in ("SIGSEGV", "SIGBUS"):
         return None
     block = guard_alloc.read(table, fault.address, pid)
-    if block is None:
-        return None
+    misuse = misuse_of(block) if block else None
+    return record(misuse, "access", block, mappings) if block and misuse else None
+
+
+def misuse_of(block: guard_alloc.Allocation) -> Misuse | None:
+    """What an access at the address from which the block is seen does to it; None where the address is too far away to
+    have been meant for the block."""
     inside = 0 <= block.offset < block.size
-    misuse: Misuse
-    if block.state == "freed" and inside:
-        misuse = "use after free"
-    elif block.state == "live" and not inside and -NEAR <= block.offset < block.size + NEAR:
-        misuse = "underflow" if block.offset < 0 else "overflow"
-    else:
+    if inside:
+        return "use after free" if block.state == "freed" else None
+    if block.state == "freed" or not -NEAR <= block.offset < block.size + NEAR:
         return None
-    return _record(misuse, "access", block, mappings)
+    return "underflow" if block.offset < 0 else "overflow"
 
 
 def _found(table: Path, pid: int, mappings: Sequence[Mapping]) -> FencedBlock | None:
     found = guard_alloc.found(table, pid)
     if found is None or found.block is None:
         return None
-    return _record(found.kind, "exit" if found.at_exit else "free", found.block, mappings)
+    return record(found.kind, "exit" if found.at_exit else "free", found.block, mappings)
 
 
 def _damaged(table: Path, pid: int, memory: Memory, mappings: Sequence[Mapping]) -> FencedBlock | None:
@@ -87,14 +89,14 @@ def _damaged(table: Path, pid: int, memory: Memory, mappings: Sequence[Mapping])
         behind = memory.read(end, -end % layout.PAGE)
         if stained := behind.lstrip(bytes([layout.PAINT])):
             offset = block.size + len(behind) - len(stained)
-            return _record("overflow", "death", block._replace(offset=offset), mappings)
+            return record("overflow", "death", block._replace(offset=offset), mappings)
         before = memory.read(block.start - block.start % layout.PAGE, block.start % layout.PAGE)
         if stained := before.rstrip(bytes([layout.PAINT])):
-            return _record("underflow", "death", block._replace(offset=len(stained) - len(before) - 1), mappings)
+            return record("underflow", "death", block._replace(offset=len(stained) - len(before) - 1), mappings)
     return None
 
 
-def _record(
+def record(
     misuse: Misuse,
     seen: Literal["access", "free", "exit", "death"],
     block: guard_alloc.Allocation,

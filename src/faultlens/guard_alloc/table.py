@@ -66,7 +66,8 @@ def read(table: Path, address: int, pid: int | None = None) -> Allocation | None
     """The block that this address is in, or nearest to; None where it is far from all of them.
 
     Of a process that has no part of its own (a forked child that allocated nothing) its parent's is taken."""
-    return next((block for part in _parts(table, pid) if (block := part.block(address))), None)
+    has_own = pid is not None and state(table, pid) is not None
+    return next((block for part in _parts(table, pid, has_own) if (block := part.block(address))), None)
 
 
 def found(table: Path, pid: int | None = None) -> Found | None:

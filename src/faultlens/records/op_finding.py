@@ -10,6 +10,9 @@ from faultlens.records.severity import Severity, is_grave, number_of, worst
 
 SCHEMA_VERSION = 1
 
+# whole: all of the subject was looked at; part: not all; insufficient: too little for a clean bill.
+Coverage = Literal["whole", "part", "insufficient"]
+
 
 class Span(Record, frozen=True):
     """A piece of source code, as compilers count: from 1. The end is the first column behind it."""
@@ -54,6 +57,7 @@ class OpReport(Record, frozen=True, omit_defaults=False):
     done: tuple[str, ...] = ()  # what was looked at, each in one line: "1,204 inputs tried in 31 s"
     skipped: tuple[str, ...] = ()  # what could not be, and why
     not_held: tuple[str, ...] = ()  # what the sandbox could not have kept the op from doing
+    coverage: Coverage = "whole"
     tried: int = 0  # inputs
     seconds: float = 0.0
     schema: int = SCHEMA_VERSION
@@ -77,3 +81,4 @@ class LibraryFindings(NamedTuple):
     findings: tuple[OpFinding, ...]
     done: tuple[str, ...]
     skipped: tuple[str, ...]
+    has_ops: bool = True  # it registers ops, or kernels of ops

@@ -111,5 +111,7 @@ def _closing(found: OpReport, hidden: int) -> Iterator[Text]:
         yield words(less, WARNING)
     parts = [count(found.errors, "error"), count(found.warnings, "warning")] if found.is_grave else []
     ops = f" of {', '.join(found.ops)}" if found.ops else ""
-    told = f"{' and '.join(parts)} in {found.subject}{ops}" if parts else f"Nothing wrong found in {found.subject}{ops}"
+    where = f"{found.subject}{ops}"
+    nothing = "Nothing wrong found in" if found.coverage == "whole" else "Nothing found in what could be looked at of"
+    told = f"{' and '.join(parts)} in {where}" if parts else f"{nothing} {where}"
     yield words(told + (f"; {count(hidden, 'note')} (-v)" if hidden else "") + ".", "", PATH_LIMIT)

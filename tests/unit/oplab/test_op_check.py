@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -149,6 +151,37 @@ def test_what_cannot_be_checked(
     assert main(["op", "check"]) == 2
     (tmp_path / "folder").mkdir()
     assert main(["op", "check", str(tmp_path / "folder")]) == 2
+
+
+@pytest.mark.parametrize("text", ["", "int main() { return 0; }\n"])
+def test_a_source_without_an_op(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["op", "check", written(tmp_path, text)]) == 2
+    assert "There is no op in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["check", "test"])
+def test_an_executable_is_no_library(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copied = shutil.copy("/bin/ls", tmp_path / "ls.so")
+    assert main(["op", verb, str(copied), "--python", sys.executable]) == 2
+    assert "is an executable, not a library of ops" in capsys.readouterr().err
+
+
+def test_no_clean_bill_for_a_kernel_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, kernel("    auto a = ) ) [ [ x;\n    int b = ( ;; } ( ;"))
+    assert main(["op", "check", path]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Nothing found in what could be looked at" in said and "in a kernel)" in said
+    assert "Nothing wrong found" not in said
+
+
+def test_what_cannot_be_read_outside_of_kernels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, kernel("", before="template struct struct made::Of<float> extern;"))
+    assert main(["op", "check", path]) == 0
+    assert "Nothing found in what could be looked at" in " ".join(capsys.readouterr().out.split())
+    bad = written(
+        tmp_path, kernel("    auto m = x.matrix<float>();", before="template struct struct made::Of<float> extern;")
+    )
+    assert main(["op", "check", bad]) == 1
 
 
 def test_a_library_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ Custom C++ ops that cannot crash anybody.
 
   faultlens op new fast_norm                          a correct, tested skeleton of an op
   faultlens op check my_op.cc                         read the source (or the library) and say what will crash
-  faultlens op test my_op.so                          torture the op with inputs that nobody thought of
+  faultlens op test my_op.so                          fuzz the op: call it with inputs that nobody thought of
   faultlens op sanitize my_op.cc -- python train.py   the line of the op that damages memory
 """
 
@@ -20,7 +20,7 @@ Custom C++ ops that cannot crash anybody.
 def register(verbs: Any) -> None:
     parser = verbs.add_parser(
         "op",
-        help="write, check, torture and sanitize custom C++ ops",
+        help="write, check, fuzz and sanitize custom C++ ops",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

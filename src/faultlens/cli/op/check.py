@@ -65,7 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
         output.write_bytes(op_sarif.document(found, _pages()), arguments.sarif)
     output.present(found, arguments, op_findings.render)
-    return exit_status(findings=found.is_grave)
+    return exit_status(findings=found.is_grave, unseen=found.coverage == "insufficient")
 
 
 def _pages() -> Sequence[RulePage]:

@@ -23,8 +23,8 @@ that damage memory, race, leak or leave outputs unwritten. TensorFlow stays as i
   faultlens op sanitize my_op.cc                             no program: the ops are called with inputs of ours
   faultlens op sanitize kernels.cu -- python train.py        NVIDIA's compute-sanitizer, on a machine with a GPU
 """
-# The ladder, from the cheapest rung to the dearest; spelled out here so that the help needs no heavy modules.
-RUNGS = {
+# From the cheapest to the dearest; spelled out here so that the help needs no heavy modules.
+SANITIZERS = {
     "malloc": "checks of the C library's allocator; needs no source",
     "fence": "some blocks between guards, as `faultlens run --hunt` does; needs no source",
     "gwp-asan": "an allocator that watches some of its blocks (scudo with GWP-ASan); needs no source",
@@ -52,8 +52,8 @@ def register(verbs: Any) -> None:
     )
     verbs._parser_class = usual
     parser.add_argument("paths", nargs="+", metavar="PATH", help="sources, the library, or both")
-    for name, says in RUNGS.items():
-        parser.add_argument(f"--{name}", dest="rungs", action="append_const", const=name, help=says)
+    for name, says in SANITIZERS.items():
+        parser.add_argument(f"--{name}", dest="sanitizers", action="append_const", const=name, help=says)
     parser.add_argument("--all", action="store_true", help="all of them, as far as they are there")
     parser.add_argument("--python", metavar="PYTHON", help="the Python that has TensorFlow (default: the program's)")
     parser.add_argument("--flags", metavar="WORDS", default="", help="for the compiler: '-Iinclude -DFAST'")
@@ -67,21 +67,21 @@ def register(verbs: Any) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    from faultlens.custom_op.sanitize.ladder import Wishes, sanitize
+    from faultlens.custom_op.sanitize.sanitizing import Options, sanitize
     from faultlens.report.op_findings import render
 
-    wishes = Wishes(
+    options = Options(
         python=arguments.python,
         flags=tuple(shlex.split(arguments.flags)),
         time_limit=arguments.time_limit,
         consent=(lambda _: True) if arguments.yes else _ask,
         tell=_say,
     )
-    rungs = tuple(RUNGS) if arguments.all else tuple(dict.fromkeys(arguments.rungs or ()))
-    found = sanitize([Path(path) for path in arguments.paths], arguments.command, rungs, wishes=wishes)
+    sanitizers = tuple(SANITIZERS) if arguments.all else tuple(dict.fromkeys(arguments.sanitizers or ()))
+    found = sanitize([Path(path) for path in arguments.paths], arguments.command, sanitizers, options=options)
     sys.stdout.flush()
     output.present(found, arguments, render)
-    return exit_status(findings=found.is_grave)
+    return exit_status(findings=found.is_grave, unseen=found.coverage == "insufficient")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""`faultlens op test`: tortures the ops of a library in processes that may die of it."""
+"""`faultlens op test`: fuzzes the ops of a library in processes that may die of it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from faultlens.cli import output
 from faultlens.cli.exit_codes import exit_status
 from faultlens.errors import FaultlensError
 
+if TYPE_CHECKING:
+    from faultlens.custom_op.fuzz.session import Reference
+
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
 DESCRIPTION = """\
-Torture custom ops: what an op registers is read from TensorFlow itself, then it is called with inputs that nobody
+Fuzz custom ops: what an op registers is read from TensorFlow itself, then it is called with inputs that nobody
 thought of, in processes that may die of it. What kills it is made as small as it can be and shown as a few lines of
 Python. LIB is a library of ops, or a source, which is built first.
 
@@ -31,7 +34,7 @@ Exit status: 0 nothing wrong, 1 findings, 2 it could not be tested.
 def register(verbs: Any) -> None:
     parser = verbs.add_parser(
         "test",
-        help="torture ops with inputs that nobody thought of",
+        help="fuzz ops: call them with inputs that nobody thought of",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -77,14 +80,14 @@ def register(verbs: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.custom_op.building import target_of
     from faultlens.custom_op.fuzz.campaign import Effort
-    from faultlens.custom_op.fuzz.lab import Limits, Modules
-    from faultlens.custom_op.fuzz.testing import Wishes, torture
+    from faultlens.custom_op.fuzz.session import Limits, Modules
+    from faultlens.custom_op.fuzz.testing import Options, fuzz
     from faultlens.report import op_findings
 
     subject = Path(arguments.library)
     if not subject.is_file():
         raise FaultlensError(f"There is no file {subject}.", "Name a library of ops, or its source.")
-    wishes = Wishes(
+    options = Options(
         only=tuple(arguments.op),
         effort=Effort(arguments.seconds, arguments.inputs, arguments.seed, _reference(arguments.reference)),
         limits=Limits(arguments.time_limit, arguments.memory_limit << 20),
@@ -93,7 +96,7 @@ def handle(arguments: argparse.Namespace) -> int:
     )
     python = output.python_for(arguments)
     with output.Status() as status:
-        found = torture(subject, target_of(python), wishes, status.tell)
+        found = fuzz(subject, target_of(python), options, status.tell)
     if arguments.json:
         output.write_record(found, arguments.json, output.SECRET)
     if arguments.json != "-":
@@ -101,10 +104,12 @@ def handle(arguments: argparse.Namespace) -> int:
     return exit_status(findings=found.is_grave, unseen=not found.tried)
 
 
-def _reference(named: str | None) -> tuple[str, str, str] | None:
+def _reference(named: str | None) -> Reference | None:
+    from faultlens.custom_op.fuzz.session import Reference
+
     if named is None:
         return None
     module, colon, function = named.partition(":")
     if not (module and colon and function):
         raise FaultlensError(f"{named} names no function.", "Write MODULE:FUNCTION.")
-    return os.getcwd(), module, function
+    return Reference(os.getcwd(), module, function)

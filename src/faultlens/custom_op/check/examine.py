@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,14 +13,16 @@ from faultlens.custom_op.check.check import check, ops_of, units
 from faultlens.custom_op.check.interpret.unit import Unit
 from faultlens.custom_op.check.library import sources_of
 from faultlens.custom_op.check.rules import catalogue
+from faultlens.custom_op.check.syntax.syntax import Node, Source
+from faultlens.custom_op.op_files import refuse_other_files
 from faultlens.errors import FaultlensError
-from faultlens.records.op_finding import LibraryFindings, OpFinding, OpReport
+from faultlens.records.op_finding import Coverage, LibraryFindings, OpFinding, OpReport
 
 HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inc")
 MOST_FILES = 2000
 _SHOWN_LINES = 4
-_ELF = b"\x7fELF"
-
+_KERNEL = re.compile(r"\b(?:Async)?OpKernel\b")
+_COMPUTE = re.compile(r"\bCompute(?:Async)?\s*\(")
 
 CheckLibrary = Callable[[Path, "str | None"], LibraryFindings]
 
@@ -28,32 +31,69 @@ def examine(paths: Sequence[Path], python: str | None, check_library: CheckLibra
     """Sources, libraries and folders of sources. `check_library`: whether TensorFlow and the CPU take a library."""
     began = time.monotonic()
     sources, libraries = _sorted(paths)
-    findings: list[OpFinding] = []
-    done: list[str] = []
-    skipped: list[str] = []
+    seen = _Seen()
     read = list(units(sources))
     for unit in read:
-        findings += check(unit, skipped)
-        skipped += _not_seen(unit)
+        seen.unit(unit)
     if sources:
         lines = sum(source.lines for unit in read for source in unit.sources)
         files = "1 source" if len(sources) == 1 else f"{len(sources)} sources"
-        done.append(f"{files} read ({lines:,} lines, {len(catalogue())} rules).")
+        seen.done.append(f"{files} read ({lines:,} lines, {len(catalogue())} rules).")
     for library in libraries:
-        seen = check_library(library, python)
-        findings += seen.findings
-        done += seen.done
-        skipped += seen.skipped
-        skipped += [f"the source of {library.name}: faultlens op check {source}" for source in sources_of(library)]
+        seen.library(library, check_library(library, python))
+    subject = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")
+    if not seen.findings and not libraries and not any(_has_op(unit) for unit in read):
+        raise FaultlensError(
+            f"There is no op in {subject}.", "Name a source that has REGISTER_OP or REGISTER_KERNEL_BUILDER in it."
+        )
     return OpReport(
         verb="check",
-        subject=", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else ""),
+        subject=subject,
         ops=ops_of(read),
-        findings=tuple(findings),
-        done=tuple(done),
-        skipped=tuple(skipped),
+        findings=tuple(seen.findings),
+        done=tuple(seen.done),
+        skipped=tuple(seen.skipped),
+        coverage=seen.coverage,
         seconds=time.monotonic() - began,
     )
+
+
+class _Seen:
+    """What was found so far, and how much was looked at."""
+
+    def __init__(self) -> None:
+        self.findings: list[OpFinding] = []
+        self.done: list[str] = []
+        self.skipped: list[str] = []
+        self.coverage: Coverage = "whole"
+
+    def unit(self, unit: Unit) -> None:
+        self.findings += check(unit, self.skipped)
+        for followed in unit.followed:
+            if not followed.whole:
+                self.skipped.append(f"some paths of {followed.function.full_name}: it has too many")
+        for source in unit.sources:
+            if wrong := _not_understood(source):
+                lines = list(dict.fromkeys(node.line for node in wrong))
+                shown = ", ".join(map(str, lines[:_SHOWN_LINES])) + (" …" if len(lines) > _SHOWN_LINES else "")
+                of_kernel = any(_is_of_kernel(node) for node in wrong)
+                whose = ", in a kernel" if of_kernel else ""
+                self.skipped.append(f"{source.path}: what the parser does not understand (line {shown}{whose})")
+                self._lower("insufficient" if of_kernel else "part")
+            if not unit.kernels and not unit.ops:
+                self.skipped.append(f"{source.path} registers no op: the rules about tensors do not apply to it")
+
+    def library(self, path: Path, seen: LibraryFindings) -> None:
+        self.findings += seen.findings
+        self.done += seen.done
+        self.skipped += seen.skipped
+        self.skipped += [f"the source of {path.name}: faultlens op check {source}" for source in sources_of(path)]
+        if not seen.has_ops:
+            self.skipped.append(f"ops in {path.name}: it registers none, and no kernel")
+            self._lower("insufficient")
+
+    def _lower(self, coverage: Coverage) -> None:
+        self.coverage = max(self.coverage, coverage, key=("whole", "part", "insufficient").index)
 
 
 def _sorted(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
@@ -69,10 +109,9 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             raise FaultlensError(f"There is no file {path}.", "Name a source, a library, or a folder of sources.")
         elif path.name.endswith((*SOURCES, *HEADERS)):
             sources[path] = None
-        elif _begins_like_library(path):
-            libraries[path] = None
         else:
-            raise FaultlensError(f"{path} is neither C++ nor a library.", f"Sources end in {', '.join(SOURCES)}.")
+            refuse_other_files(path)
+            libraries[path] = None
     return list(sources), list(libraries)
 
 
@@ -90,23 +129,31 @@ def _in_folder(folder: Path) -> Iterator[Path]:
                 yield Path(where) / name
 
 
-def _begins_like_library(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == _ELF
-    except OSError as error:
-        raise FaultlensError(f"Cannot read {path}: {error.strerror}.", "Name another file.") from error
+def _has_op(unit: Unit) -> bool:
+    """A kernel may be registered in another source."""
+    text = (source.data.decode("utf-8", "replace") for source in unit.sources)
+    return bool(unit.ops or unit.kernels or any(map(_KERNEL.search, text)))
 
 
-def _not_seen(unit: Unit) -> Iterator[str]:
-    """What the rules did not get to see of a source."""
-    for followed in unit.followed:
-        if not followed.whole:
-            yield f"some paths of {followed.function.full_name}: it has too many"
-    for source in unit.sources:
-        wrong = sorted({node.line for node in source.root.find("ERROR") if len(node.text.strip()) > 1})
-        if wrong:
-            lines = ", ".join(map(str, wrong[:_SHOWN_LINES])) + (" …" if len(wrong) > _SHOWN_LINES else "")
-            yield f"{source.path}: what the parser does not understand (line {lines})"
-        if not unit.kernels and not unit.ops:
-            yield f"{source.path} registers no op: the rules about tensors do not apply to it"
+def _not_understood(source: Source) -> list[Node]:
+    """Where the parser met an error, in the order of the text."""
+    wrong = (node for node in source.root.find("ERROR") if len(node.text.strip()) > 1)
+    return sorted(wrong, key=lambda node: node.start)
+
+
+def _is_of_kernel(node: Node) -> bool:
+    """It lies in a kernel's class or in its Compute, or it has swallowed them."""
+    if _KERNEL.search(node.text) or _COMPUTE.search(node.text):
+        return True
+    for above in node.above():
+        if above.kind in ("class_specifier", "struct_specifier") and _KERNEL.search(_head(above)):
+            return True
+        if above.kind == "function_definition" and _COMPUTE.search(_head(above)):
+            return True
+    return False
+
+
+def _head(node: Node) -> str:
+    """Of a class or a function: what stands before its body."""
+    body = node.get("body")
+    return node.source.data[node.start : body.start if body else node.end].decode("utf-8", "replace")

@@ -1,1 +1,1 @@
-"""`faultlens op test`: tortures custom ops in processes that may die of it."""
+"""`faultlens op test`: fuzzes custom ops in processes that may die of it."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from faultlens.custom_op.fuzz import hints, plans, wire
 from faultlens.custom_op.fuzz.changes import variants
-from faultlens.custom_op.fuzz.lab import Lab, Outcome
 from faultlens.custom_op.fuzz.pace import Pace
 from faultlens.custom_op.fuzz.plans import Plan
 from faultlens.custom_op.fuzz.relations import ways
+from faultlens.custom_op.fuzz.session import Outcome, Reference, Session
 from faultlens.custom_op.fuzz.suspects import Key, Suspect, suspects_of
 from faultlens.custom_op.fuzz.tested import OpUnderTest
 from faultlens.custom_op.fuzz.vast import vast
@@ -32,6 +32,7 @@ BEFORE_FORMS = 0.5  # of the time
 WAY_IN, FURTHER = 0.4, 0.2  # of the time, for that; where something is accepted already
 _NUMBERS = re.compile(r"[-\d\[\],. ]+")
 MOST_REFUSED = 3
+WRONG_RESULT = "wrong-result"  # all else about such an input is still looked at
 PATIENCE = 3.0
 VAST, VAST_SECONDS = 0.2, 1.0  # of the time; for one of them
 OTHERS, SOME = 3, 10_000  # calls beside, with about so many elements: long enough to meet
@@ -47,7 +48,7 @@ class Effort(NamedTuple):
     seconds: float = 30.0
     inputs: int | None = None
     seed: int = 0
-    reference: tuple[str, str, str] | None = None  # folder, module, function
+    reference: Reference | None = None
 
 
 class Tried(NamedTuple):
@@ -61,10 +62,12 @@ class Tried(NamedTuple):
 
 
 class Campaign:
-    def __init__(self, op: OpUnderTest, lab: Lab, library: Path, effort: Effort, tell: Callable[[str], None]) -> None:
-        self._op, self._lab, self._library = op, lab, library
+    def __init__(
+        self, op: OpUnderTest, session: Session, library: Path, effort: Effort, tell: Callable[[str], None]
+    ) -> None:
+        self._op, self._session, self._library = op, session, library
         self.effort, self._tell = effort, tell
-        self._pace = Pace(effort.seconds, lab.limits.seconds)
+        self._pace = Pace(effort.seconds, session.limits.seconds)
         self._known: set[Plan] = set()
         self.accepted: list[Plan] = []
         self._refused: dict[str, list[Plan]] = {}  # by the words of the refusal, without their numbers
@@ -72,7 +75,8 @@ class Campaign:
         self.refusals: dict[str, str] = {}  # unusual classes of exceptions -> words
         self.graphs: list[Outcome] = []
         self.steady: bool | None = False if op.stateful else None
-        self.inputs = 0
+        self.inputs = self.returned = 0  # all, and those for which the op gave a result
+        self.unreferenced: list[str] = []  # why the reference gave no result for an input
         self._asked_for: dict[Plan, str] = {}  # by those that came furthest: the words of the refusal
         self._forms: dict[str, None] = {}
         self._dtypes: dict[str, None] = {}
@@ -103,7 +107,7 @@ class Campaign:
 
     def tried(self) -> Tried:
         ranks = tuple(sorted(self._ranks))
-        return Tried(self.inputs, len(self.accepted), tuple(self._dtypes), ranks, tuple(self._forms))
+        return Tried(self.inputs, self.returned, tuple(self._dtypes), ranks, tuple(self._forms))
 
     @property
     def is_over(self) -> bool:
@@ -146,9 +150,9 @@ class Campaign:
         options = {"reference": self.effort.reference} if self.effort.reference else {}
         while pairs and not self.is_over:
             start = time.monotonic()
-            self._lab.be_patient(self._pace.patience())
+            self._session.be_patient(self._pace.patience())
             asks = [wire.asked(call, "eager", **options) for _, call in pairs]
-            outcomes = self._lab.run(asks, self._pace.deadline)
+            outcomes = self._session.run(asks, self._pace.deadline)
             self._pace.took(time.monotonic() - start)
             for (plan, call), outcome in zip(pairs, outcomes, strict=False):  # fewer, after one that hangs
                 self._learn(plan, call, options, outcome)
@@ -162,7 +166,10 @@ class Campaign:
             words = str(outcome.told["words"])
             self._refused.setdefault(_NUMBERS.sub("", words), []).append(plan)
             self._asked_for.setdefault(plan, words)
-        if outcome.accepted and not outcome.problems:
+        self.returned += outcome.accepted
+        if why := outcome.told.get("unreferenced"):
+            self.unreferenced.append(why)
+        if outcome.accepted and all(rule == WRONG_RESULT for rule, _ in outcome.problems):
             self.accepted.append(plan)
             for probe, every in NOW_AND_THEN.items():
                 if len(self.accepted) % every == 0 and _elements(plan) <= MANY and not self.is_over:
@@ -170,8 +177,8 @@ class Campaign:
 
     def _probe(self, call: Call, probe: str, **options: Any) -> Outcome:
         options = {**options, "steady": self.steady is not False}
-        self._lab.be_patient(self._pace.patience(PATIENCE))  # it takes many calls
-        outcome = self._lab.one(wire.asked(call, probe, **options))
+        self._session.be_patient(self._pace.patience(PATIENCE))  # it takes many calls
+        outcome = self._session.one(wire.asked(call, probe, **options))
         self._pace.seen(probe, outcome.death, outcome.accepted)
         self._seen(call, probe, options, outcome)
         if probe == "repeat" and outcome.accepted:
@@ -279,9 +286,9 @@ class Campaign:
             call = plans.call_of(self._op, each)
             if plans.has_many_strings(call):
                 continue
-            self._lab.be_patient(min(VAST_SECONDS, self._pace.patience()))
-            room = {"room": self._lab.limits.memory // 2}
-            outcome = self._lab.one(wire.asked(call, "eager", **room))
+            self._session.be_patient(min(VAST_SECONDS, self._pace.patience()))
+            room = {"room": self._session.limits.memory // 2}
+            outcome = self._session.one(wire.asked(call, "eager", **room))
             if outcome.death is None or outcome.death.kind == "deadly":
                 self._seen(call, "eager", room, outcome)
 

@@ -1,4 +1,4 @@
-"""What is in the tensors that an op is tortured with: values that nobody thinks of. Pure."""
+"""What is in the tensors that an op is fuzzed with: values that nobody thinks of. Pure."""
 
 from __future__ import annotations
 

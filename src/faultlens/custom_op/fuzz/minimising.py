@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from faultlens import guard_alloc
 from faultlens.custom_op.fuzz import wire
-from faultlens.custom_op.fuzz.lab import Lab, Modules, Outcome, Setup
 from faultlens.custom_op.fuzz.script import script_of
-from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, suspects_of
+from faultlens.custom_op.fuzz.session import Modules, Outcome, Session, Setup
+from faultlens.custom_op.fuzz.suspects import Suspect, key_of_crash, leaves_its_block, suspects_of
+from faultlens.custom_op.fuzz.vast import modest, overflowing
+from faultlens.guard_alloc.hunting import HuntOptions
 from faultlens.op_model import shrink_op
 from faultlens.op_model.files import Files
 from faultlens.op_model.op_call import Call, CannotCallError
@@ -25,7 +24,7 @@ SECONDS = 15.0  # for making one input smaller
 HANG_SECONDS = 2.0  # that count as one while a hang is made smaller
 PROOF_SECONDS, HANG_PROOF_SECONDS = 90.0, 20.0
 REPEATS = 20
-TURNS = 4
+TURNS, GUARDED_TURNS = 4, 16
 MOST_BEFORE = 8  # calls before it, in a script
 BY_CHANCE = ("threads-differ", "differs", "varies-when-large")  # shown again by chance only
 AT_ONCE = ("threads", "dataset")  # which thread comes first is chance
@@ -35,6 +34,7 @@ class Smallest(NamedTuple):
     suspect: Suspect
     before: tuple[Call, ...] = ()  # calls without which it does not show
     again: bool = True  # it was seen a second time
+    overflow: str | None = None  # sizes whose product does not fit in 32 bits, where that is the reason
 
 
 class Proof(NamedTuple):
@@ -47,8 +47,8 @@ class Proof(NamedTuple):
 
 
 class Minimiser:
-    def __init__(self, lab: Lab, setup: Setup) -> None:
-        self._lab, self._library, self._limits = lab, setup.library, setup.limits
+    def __init__(self, session: Session, setup: Setup) -> None:
+        self._session, self._library, self._limits = session, setup.library, setup.limits
         self._deadline = math.inf
 
     def smallest(self, suspect: Suspect, seconds: float = SECONDS) -> Smallest:
@@ -56,11 +56,11 @@ class Minimiser:
         hangs = suspect.rule == "hang"
         self._deadline = time.monotonic() + seconds
         if hangs:
-            self._lab.be_patient(min(HANG_SECONDS, self._limits.seconds))
+            self._session.be_patient(min(HANG_SECONDS, self._limits.seconds))
         try:
             return self._smallest(suspect)
         finally:
-            self._lab.be_patient(self._limits.seconds)
+            self._session.be_patient(self._limits.seconds)
 
     def _smallest(self, suspect: Suspect) -> Smallest:
         seen = self._alone(suspect)
@@ -80,21 +80,28 @@ class Minimiser:
 
         if suspect.rule not in BY_CHANCE:
             shrink_op.shrink(seen.call, still)
-        return Smallest(found[-1])
+        return Smallest(found[-1], overflow=self._overflow(found[-1]))
+
+    def _overflow(self, suspect: Suspect) -> str | None:
+        """Sizes whose product no 32-bit integer holds, where it does not die of smaller ones."""
+        sizes = overflowing(suspect.call) if suspect.rule == "crash" else None
+        control = modest(suspect.call) if sizes else None
+        return sizes if control and self._shows(suspect._replace(call=control)) is None else None
 
     def _alone(self, suspect: Suspect) -> Suspect | None:
         """Seen again in a process of its own; what shows by chance gets a few."""
         for _ in range(3 if suspect.rule in BY_CHANCE or suspect.probe in AT_ONCE else 1):
-            self._lab.fresh()
+            self._session.fresh()
             if again := self._shows(suspect):
                 return again
         return None
 
     def _shows(self, suspect: Suspect) -> Suspect | None:
-        """Several times where the fence decides: it stands before some blocks, and behind others."""
+        """Several times where a guard decides: it stands behind most blocks, and before one of four."""
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
         times = TURNS if suspect.rule == "crash" and suspect.probe == "eager" else 1
-        seen = (self._same(suspect, self._lab.one(ask)) for _ in range(times))
+        times = GUARDED_TURNS if leaves_its_block(suspect) else times
+        seen = (self._same(suspect, self._session.one(ask)) for _ in range(times))
         return next((each for each in seen if each), None)
 
     def _same(self, suspect: Suspect, outcome: Outcome) -> Suspect | None:
@@ -127,9 +134,9 @@ class Minimiser:
         return Smallest(again._replace(alone=False), calls)
 
     def _after(self, suspect: Suspect, before: Sequence[bytes]) -> Suspect | None:
-        self._lab.fresh()
+        self._session.fresh()
         ask = wire.asked(suspect.call, suspect.probe, **dict(suspect.options))
-        outcomes = self._lab.run([*before, ask], to_first_death=True)
+        outcomes = self._session.run([*before, ask], to_first_death=True)
         found = (self._same(suspect, outcome) for outcome in outcomes)
         return next((each for each in found if each), None)
 
@@ -137,10 +144,10 @@ class Minimiser:
 # ---------------------------------------------------------------------------------------------- the proof
 
 
-def written(found: Smallest, modules: Modules) -> Proof | None:
-    """Not run. None: it cannot be written as a script."""
+def written(found: Smallest, modules: Modules, guarded: bool = True) -> Proof | None:
+    """Not run. None: it cannot be written as a script. `guarded`: it runs with the guard allocator."""
     try:
-        return Proof(script_of(found.suspect, found.before, modules), ran=False)
+        return Proof(script_of(found.suspect, found.before, modules, guarded), ran=False)
     except CannotCallError:
         return None
 
@@ -150,18 +157,17 @@ def proven(found: Smallest, setup: Setup) -> Proof | None:
     suspect = found.suspect
     if (proof := written(found, setup.modules)) is None:
         return None
-    files = proof.files
     if suspect.outcome.death is None or suspect.rule in ("memory", "closes-descriptors"):
-        return Proof(files)
+        return proof._replace(ran=True)
     seconds = HANG_PROOF_SECONDS if suspect.rule == "hang" else PROOF_SECONDS
     bounds = Bounds(seconds, setup.limits.memory + (3 << 30))
     for with_fence in (False, True) if setup.fenced and suspect.rule == "crash" else (False,):
-        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-            own = guard_alloc.environment(Path(folder) / "fence", 0, 1, base={}) if with_fence else {}
-            crash = captured(files, Surroundings(setup.python, own), bounds, [folder])
+        hunt = HuntOptions(tensors=True) if with_fence else None
+        tried = written(found, setup.modules, with_fence) or proof
+        crash = captured(tried.files, Surroundings(setup.python, hunt=hunt), bounds)
         if _same_end(suspect, crash, setup.library):
-            return Proof(files, crash, with_fence)
-    return Proof(files)
+            return Proof(tried.files, crash, with_fence)
+    return proof._replace(ran=True)
 
 
 def _same_end(suspect: Suspect, crash: Crash, library: Path) -> bool:

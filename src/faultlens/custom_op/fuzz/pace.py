@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from faultlens.custom_op.fuzz.lab import Death
+from faultlens.custom_op.fuzz.deaths import Death
 
 MOST_AT_ONCE, LEAST_AT_ONCE = 48, 4
 SLOW_BATCH = 1.0  # seconds

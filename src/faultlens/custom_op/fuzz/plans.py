@@ -1,4 +1,4 @@
-"""What an op is tortured with: the outline of an input, and all that can be changed in it. Pure.
+"""What an op is fuzzed with: the outline of an input, and all that can be changed in it. Pure.
 
 An outline is changed cheaply; it becomes a call, with its arrays, when it is tried."""
 

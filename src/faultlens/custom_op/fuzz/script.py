@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from faultlens.custom_op.fuzz import wire
-from faultlens.custom_op.fuzz.lab import Modules
-from faultlens.custom_op.fuzz.suspects import Suspect
+from faultlens.custom_op.fuzz.session import Modules
+from faultlens.custom_op.fuzz.suspects import Suspect, leaves_its_block
 from faultlens.custom_op.fuzz.vast import is_vast
 from faultlens.op_model.arrays import Array, Made, expression
 from faultlens.op_model.files import SCRIPT, Files
@@ -16,6 +16,7 @@ from faultlens.op_model.wrapping import wrapped
 
 NO_MODULES = Modules()
 TAKEN = ("sys", "tf", "np", "library", "calls", "alone", "pool", "tape", "result", "given", "_")
+REPEATED = "for _ in range(16):  # a guard stands before one block of four, and behind the others"
 
 PAGES = """\
 def zeros(shape, dtype):  # in pages that take no memory until they are written to
@@ -34,8 +35,11 @@ class Named(NamedTuple):
     files: dict[str, bytes]
 
 
-def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = NO_MODULES) -> Files:
-    """`before`: calls without which it does not show; `modules` are imported where their gradients count."""
+def script_of(
+    suspect: Suspect, before: Sequence[Call] = (), modules: Modules = NO_MODULES, guarded: bool = False
+) -> Files:
+    """`before`: calls without which it does not show; `modules` are imported where their gradients count; `guarded`: it
+    runs with the guard allocator."""
     lines: list[str] = []
     files: dict[str, bytes] = {}
     for number, call in enumerate(before):
@@ -48,17 +52,28 @@ def script_of(suspect: Suspect, before: Sequence[Call] = (), modules: Modules = 
         files |= each.files
     lines += [line for each in beside for line in each.lines]
     body = _together([named, *beside]) if beside else _shown(suspect, named)
+    vast = any(is_vast(array) for call in (*before, suspect.call, *_beside(suspect)) for array in call.arrays())
+    made = named.lines
+    if guarded and suspect.probe == "eager" and leaves_its_block(suspect) and not vast:
+        body = [REPEATED, *(f"    {line}" for line in (*map(_copied, made), *body))]
+        made = []
     standard = [line for line in body if line.startswith(("import ", "from "))]
     imports = [*standard, *([""] if standard else []), *(["import numpy as np"] if files else [])]
-    if any(is_vast(array) for call in (*before, suspect.call, *_beside(suspect)) for array in call.arrays()):
+    if vast:
         imports = [*standard, "import math", "import mmap", "", "import numpy as np"]
         lines = [*PAGES, *lines]
     head = [*imports, "import tensorflow as tf", "", f"library = tf.load_op_library({suspect.call.library!r})"]
     if suspect.probe == "gradient" and modules.names:
         head = ["import sys", *head, f"sys.path.insert(0, {modules.folder!r})"]
         head += [f"import {name}  # registers the gradient" for name in modules.names]
-    text = "\n".join([*head, *lines, *named.lines, *(line for line in body if line and line not in standard)])
+    text = "\n".join([*head, *lines, *made, *(line for line in body if line and line not in standard)])
     return {SCRIPT: wrapped(text).encode(), **files}
+
+
+def _copied(line: str) -> str:
+    """In a block of its own: TensorFlow keeps small constants, and may share NumPy's memory."""
+    name, _, value = line.partition(" = ")
+    return line if value.startswith("[") else f"{name} = tf.gather([{value}], 0)"
 
 
 def _beside(suspect: Suspect) -> list[Call]:

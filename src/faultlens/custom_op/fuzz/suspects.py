@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faultlens.custom_op.fuzz.lab import Outcome
+from faultlens.custom_op.fuzz.session import Outcome
 from faultlens.diagnosis.signature import signature_of
 from faultlens.inspection.frames import short_function
 from faultlens.op_model.op_call import Call
@@ -55,6 +55,12 @@ def rule_of_death(outcome: Outcome) -> str:
     if fault and fault.signal == "SIGSYS":
         return "signals-others"
     return "exits" if fault is None and "exit status" in death.reason else "crash"
+
+
+def leaves_its_block(suspect: Suspect) -> bool:
+    """A guard stands before some blocks, and behind others: the same call may meet none."""
+    touched = suspect.outcome.death.touched if suspect.outcome.death else None
+    return touched is not None and touched.misuse in ("overflow", "underflow")
 
 
 def key_of_crash(crash: Crash | None, library: Path) -> Key:

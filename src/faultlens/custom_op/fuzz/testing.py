@@ -1,4 +1,4 @@
-"""Tortures the ops of a library, and says what was found and what was tried."""
+"""Fuzzes the ops of a library, and says what was found and what was tried."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from faultlens.custom_op.building import SOURCES, Target
 from faultlens.custom_op.fuzz import kept, plans, shapes
 from faultlens.custom_op.fuzz.blame import is_to_blame
 from faultlens.custom_op.fuzz.campaign import Campaign, Effort
-from faultlens.custom_op.fuzz.lab import Lab, Limits, Modules, Setup
 from faultlens.custom_op.fuzz.minimising import SECONDS, Minimiser, proven, written
 from faultlens.custom_op.fuzz.rules import RULES
+from faultlens.custom_op.fuzz.session import Limits, Modules, Session, Setup
 from faultlens.custom_op.fuzz.suspects import Suspect
 from faultlens.custom_op.fuzz.tested import OpUnderTest
 from faultlens.custom_op.fuzz.verdicts import finding_of, severity_of
+from faultlens.custom_op.op_files import refuse_other_files
 from faultlens.errors import FaultlensError
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.op_finding import OpFinding, OpReport
@@ -34,7 +35,7 @@ NAMES_OF_FORMS = {"leak": "", "repeat": "", "dataset": "tf.data", "threads": "8 
 Tell = Callable[[str], None]
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     only: tuple[str, ...] = ()  # names of ops
     effort: Effort = Effort()
     limits: Limits = Limits()
@@ -42,15 +43,16 @@ class Wishes(NamedTuple):
     modules: Modules = Modules()
 
 
-def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
+def fuzz(subject: Path, target: Target, options: Options, tell: Tell) -> OpReport:
     """`subject`: a library, or a source, which is built first."""
     if subject.suffix not in SOURCES:
-        return _tested(subject, subject, target, wishes, tell)
+        refuse_other_files(subject)
+        return _tested(subject, subject, target, options, tell)
     tell(f"building {subject.name}")
     library = kept.built(subject, target)
     needed = False
     try:
-        found = _tested(subject, library.path, target, wishes, tell)
+        found = _tested(subject, library.path, target, options, tell)
         needed = any(each.reproducer or each.report for each in found.findings)
     finally:
         library.drop(needed)
@@ -58,29 +60,26 @@ def torture(subject: Path, target: Target, wishes: Wishes, tell: Tell) -> OpRepo
     return replace(found, findings=tuple(findings))
 
 
-def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: Tell) -> OpReport:
+def _tested(subject: Path, library: Path, target: Target, options: Options, tell: Tell) -> OpReport:
     start = time.monotonic()
     tell("starting TensorFlow")
-    setup = Setup(library.resolve(), target.python, wishes.limits, wishes.fenced, wishes.modules)
-    with Lab(setup) as lab:
-        if (why := lab.refused_loading) is not None:
+    reference = options.effort.reference
+    setup = Setup(library.resolve(), target.python, options.limits, options.fenced, options.modules, reference)
+    with Session(setup) as session:
+        if (why := session.refused_loading) is not None:
             return OpReport(verb="test", subject=str(subject), findings=(_loading(why),))
-        if (why := lab.refused_importing) is not None:
-            raise FaultlensError(
-                f"{', '.join(wishes.modules.names)} cannot be imported: {why.rstrip('.')}.",
-                "Name the very library that it loads, from the folder that it is imported from.",
-            )
-        ops = _chosen(lab.ops, wishes.only, subject)
+        _refuse_unusable(session, setup)
+        ops = _chosen(session.ops, options.only, subject)
         findings: list[OpFinding] = []
         done, skipped, tried = [], [], 0
         for op in ops:
             if reason := plans.why_not(op):
                 skipped.append(f"{op.name}: {reason}")
                 continue
-            effort = wishes.effort._replace(seconds=wishes.effort.seconds / len(ops))
-            campaign = Campaign(op, lab, setup.library, effort, tell)
+            effort = options.effort._replace(seconds=options.effort.seconds / len(ops))
+            campaign = Campaign(op, session, setup.library, effort, tell)
             campaign.run()
-            findings += _judged(campaign, op, lab, setup, tell)
+            findings += _judged(campaign, op, session, setup, tell)
             tried += campaign.inputs
             done.append(_told(op, campaign))
             skipped += _left_out(op, campaign)
@@ -97,6 +96,20 @@ def _tested(subject: Path, library: Path, target: Target, wishes: Wishes, tell: 
     )
 
 
+def _refuse_unusable(session: Session, setup: Setup) -> None:
+    if (why := session.refused_importing) is not None:
+        raise FaultlensError(
+            f"{', '.join(setup.modules.names)} cannot be imported: {why.rstrip('.')}.",
+            "Name the very library that it loads, from the folder that it is imported from.",
+        )
+    if (why := session.refused_reference) is not None and setup.reference:
+        named = f"{setup.reference.module}:{setup.reference.function}"
+        raise FaultlensError(
+            f"The reference {named} cannot be used: {why.rstrip('.')}.",
+            "Name MODULE:FUNCTION, from the folder that the module is imported from.",
+        )
+
+
 def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> list[OpUnderTest]:
     if not ops:
         raise FaultlensError(f"{subject} registers no op.", "Name the library that has REGISTER_OP in it.")
@@ -107,14 +120,14 @@ def _chosen(ops: Sequence[OpUnderTest], only: Sequence[str], subject: Path) -> l
     return [known[name] for name in only] or list(ops)
 
 
-def _judged(campaign: Campaign, op: OpUnderTest, lab: Lab, setup: Setup, tell: Tell) -> list[OpFinding]:
+def _judged(campaign: Campaign, op: OpUnderTest, session: Session, setup: Setup, tell: Tell) -> list[OpFinding]:
     """The first is made small and proven in any case, the others while there is time."""
-    minimiser = Minimiser(lab, setup)
+    minimiser = Minimiser(session, setup)
     findings: list[OpFinding] = []
     deadline = time.monotonic() + MORE_TIME * campaign.effort.seconds
     proofs = 0
     for number, suspect in enumerate(sorted(campaign.suspects.values(), key=_worst_first)[:MOST_FINDINGS]):
-        if suspect.rule not in RULES or not is_to_blame(suspect, lab, setup.library):
+        if suspect.rule not in RULES or not is_to_blame(suspect, session, setup.library):
             continue
         tell(f"{op.name}: making what was found smaller, {number + 1} of {len(campaign.suspects)}")
         left = deadline - time.monotonic()
@@ -172,10 +185,13 @@ def _left_out(op: OpUnderTest, campaign: Campaign) -> list[str]:
         left.append(f"XLA, no kernel of {op.name} for it")
     if not op.gradient:
         left.append(f"the gradient of {op.name}, none is registered: --import the module that does")
-    if failed := next((each for each in campaign.suspects.values() if each.rule == "reference-failed"), None):
-        left.append(f"the results of {op.name} for some inputs: {failed.words}")
+    if campaign.unreferenced:
+        which = "any input" if len(campaign.unreferenced) == campaign.returned else "some inputs"
+        left.append(f"the results of {op.name} for {which}: {campaign.unreferenced[0]}")
     if campaign.stopped:
         left.append(f"more inputs of {op.name}: {campaign.stopped}")
-    if not campaign.accepted:
+    if not campaign.returned:
         left.append(f"what {op.name} does with inputs that it accepts: it refused or died of all that were tried")
+    elif not campaign.accepted:
+        left.append(f"other forms of calling {op.name}: every input that it accepted shows something wrong")
     return left

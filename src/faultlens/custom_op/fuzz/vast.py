@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from faultlens.custom_op.fuzz.plans import Plan, Shape, Slot, places, with_shapes, with_slot
 from faultlens.op_model.arrays import DTYPES, Array
+from faultlens.op_model.op_call import Call
 
 LEAST_BYTES = 256 << 20  # smaller ones are simply made
 MOST_BYTES = 64 << 30  # of address space
 NEGATIVE, NOTHING = 46_341, 1 << 16  # what their squares are in an int
 LONGER = (1 << 31) + 16  # than an int can tell
+MOST_OF_INT, MODEST_SIZE = (1 << 31) - 1, 1000
 _ZERO = "zeros"
 
 
@@ -23,6 +25,33 @@ def is_vast(array: Array) -> bool:
     if kind is None or kind.made != "direct" or not kind.code or array.values is not None or array.fill not in (0, 0.0):
         return False
     return array.size * struct.calcsize(f"<{kind.code}") >= LEAST_BYTES
+
+
+def overflowing(call: Call) -> str | None:
+    """Sizes whose product no 32-bit integer holds, in words: of one tensor, or elements of two."""
+    for shape in (array.shape for array in call.arrays()):
+        if 0 not in shape and math.prod(shape) > MOST_OF_INT:
+            return _product([size for size in shape if size > 1])
+    for one, other in combinations((array.size for array in call.arrays()), 2):
+        if one * other > MOST_OF_INT:
+            return _product([one, other])
+    return None
+
+
+def modest(call: Call) -> Call | None:
+    """The same with sizes whose products fit; None where contents would have to change."""
+
+    def smaller(array: Array) -> Array:
+        return array._replace(shape=tuple(min(size, MODEST_SIZE) for size in array.shape))
+
+    if any(array.values is not None and max(array.shape, default=0) > MODEST_SIZE for array in call.arrays()):
+        return None
+    arguments = (each._replace(arrays=tuple(map(smaller, each.arrays))) for each in call.arguments)
+    return call._replace(arguments=tuple(arguments))
+
+
+def _product(sizes: Sequence[int]) -> str:
+    return " × ".join(str(size) for size in sizes)
 
 
 def vast(plan: Plan) -> Iterator[Plan]:

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from faultlens.custom_op.fuzz import kept
-from faultlens.custom_op.fuzz.lab import Death
 from faultlens.custom_op.fuzz.minimising import Proof, Smallest
-from faultlens.custom_op.fuzz.rules import RULES
+from faultlens.custom_op.fuzz.rules import FIX_OF_OVERFLOW, FIXES_OF_MISUSE, RULES
 from faultlens.custom_op.fuzz.suspects import Suspect, frame_in, is_foreign, is_modest, lacks_memory
+from faultlens.diagnosis.evidence.fenced import facts_of
 from faultlens.errors import FaultlensError
-from faultlens.inspection.symbols import native_frames
 from faultlens.op_model.arrays import Array, shape_text
-from faultlens.records.diagnosis import UNKNOWN, Evidence, Fix
+from faultlens.records.crash import Crash
+from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix
 from faultlens.records.op_finding import OpFinding, Related, Span
 from faultlens.records.severity import Severity
 from faultlens.report.make import make_report
@@ -27,6 +27,7 @@ from faultlens.store import folder
 from faultlens.text.safe import one_line
 
 _ADDRESS = re.compile(r",? at 0x[0-9a-f]+")
+NEEDS_GUARD = "# {shows} with the guard allocator: faultlens run --hunt=tensors FILE\n"
 _FORMS = {
     "eager": "called eagerly",
     "graph": "called in a graph",
@@ -66,23 +67,52 @@ def finding_of(found: Smallest, proof: Proof | None, library: Path) -> OpFinding
         code=rule.code,
         rule=suspect.rule,
         severity=severity_of(suspect, proof, found.again),
-        title=one_line(rule.title.format(op=suspect.call.op, words=_words(suspect)), 400),
+        title=one_line(rule.title.format(op=suspect.call.op, words=words_of(found)), 400),
         span=_span(frame.file, frame.line) if frame and frame.file and frame.line else None,
         op=suspect.call.op,
         related=tuple(_blocks(suspect, library)),
         evidence=tuple(_evidence(found, proof)),
-        fixes=(Fix(rule.fix),),
-        reproducer=kept.text_of(suspect.call.op, proof.files) if proof else "",
+        fixes=(Fix(_fix(found)),),
+        reproducer=_reproducer(suspect, proof) if proof else "",
         report=_kept(proof) if proof and proof.crash else None,
     )
 
 
-def _words(suspect: Suspect) -> str:
+def words_of(found: Smallest) -> str:
+    """What the guard allocator knows goes before what the stack and the registers show."""
+    suspect = found.suspect
     words = _ADDRESS.sub("", suspect.words)
-    if suspect.outcome.death is None:
+    death = suspect.outcome.death
+    if death is None:
         return words
     words = words.removeprefix("it ").replace("died by", "dies by", 1)
-    return words.replace(f" in op {suspect.call.op}", "", 1).replace("did not come back", "does not come back", 1)
+    words = words.replace(f" in op {suspect.call.op}", "", 1).replace("did not come back", "does not come back", 1)
+    ending, colon, what = words.partition(": ")
+    if death.touched and death.hunted and (known := _diagnosis(death.hunted)):
+        colon, what = ": ", known.title
+    if found.overflow:
+        return f"{ending} when the product of sizes does not fit in 32 bits ({found.overflow}){colon}{what}"
+    return f"{ending}{colon}{what}"
+
+
+def _fix(found: Smallest) -> str:
+    death = found.suspect.outcome.death
+    if found.overflow:
+        return FIX_OF_OVERFLOW
+    return FIXES_OF_MISUSE[death.touched.misuse] if death and death.touched else RULES[found.suspect.rule].fix
+
+
+def _diagnosis(crash: Crash) -> Diagnosis | None:
+    return next((each for each in make_report(crash).diagnoses if each.cause != UNKNOWN), None)
+
+
+def _reproducer(suspect: Suspect, proof: Proof) -> str:
+    death = suspect.outcome.death
+    text = kept.text_of(suspect.call.op, proof.files)
+    if proof.fenced:
+        return NEEDS_GUARD.format(shows="Shows") + text
+    unproven = proof.crash is None and death is not None and death.touched is not None
+    return NEEDS_GUARD.format(shows="May show") + text if unproven else text
 
 
 def _span(path: str, line: int) -> Span:
@@ -102,16 +132,15 @@ def _evidence(found: Smallest, proof: Proof | None) -> Iterator[Evidence]:
         once = "once, and not again" if suspect.times == 1 else "with several inputs, and with none of them again"
         after = "after other calls" if found.again else once
         yield Evidence(f"it shows {after}, not in a process of its own", "op test")
-    if (death := suspect.outcome.death) and death.block:
-        yield Evidence(_block_in_words(death), "fence")
+    if (death := suspect.outcome.death) and (block := death.block):
+        yield Evidence(facts_of(block)[0][0], "guard allocator")
     if proof and proof.crash:
         yield Evidence(
             "the lines below were run in a new Python, which ended the same way"
-            + (", with the fence preloaded; without it the damage is silent" if proof.fenced else ""),
+            + (", under the guard allocator; without it the damage is silent" if proof.fenced else ""),
             "op test",
         )
-        report = make_report(proof.crash)
-        if first := next((each for each in report.diagnoses if each.cause != UNKNOWN), None):
+        if first := _diagnosis(proof.crash):
             yield Evidence(f"{first.title} ({first.code} {first.cause})", "diagnosis")
     elif suspect.outcome.death and proof and proof.ran:
         yield Evidence("a new Python that ran the lines below did not end the same way", "op test")
@@ -132,23 +161,11 @@ def _array_in_words(array: Array) -> str:
     return f"{array.dtype} {shape_text(array.shape)}{filled}{values}"
 
 
-def _block_in_words(death: Death) -> str:
-    block = death.block
-    assert block is not None
-    if block.state == "freed":
-        return f"the address is {block.offset} bytes into a block of {block.size} bytes that was freed before"
-    if block.offset < 0:
-        return f"the address is {-block.offset} bytes before a block of {block.size} bytes"
-    return f"the address is {block.offset - block.size} bytes behind a block of {block.size} bytes"
-
-
 def _blocks(suspect: Suspect, library: Path) -> Iterator[Related]:
     """Where in the library the block was allocated, and freed."""
-    death = suspect.outcome.death
-    if not death or not death.block or not death.crash:
-        return
-    for says, addresses in (("allocated here", death.block.made), ("freed here", death.block.freed)):
-        for frame in native_frames(list(addresses), death.crash.mappings) if addresses else ():
+    block = suspect.outcome.death.block if suspect.outcome.death else None
+    for says, frames in (("allocated here", block.made), ("freed here", block.freed)) if block else ():
+        for frame in frames:
             own = frame.library and Path(frame.library).name == library.name
             if own and frame.file and frame.line and not is_foreign(frame.file):
                 yield Related(f"the block was {says}", _span(frame.file, frame.line))

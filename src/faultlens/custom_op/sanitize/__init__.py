@@ -1,1 +1,1 @@
-"""The ladder of sanitizers: the op is built again with checks in it, and the program is run with that build."""
+"""`faultlens op sanitize`: the op is built again with checks in it, and the program is run with that build."""

@@ -123,7 +123,7 @@ def without_doubles(findings: Iterable[OpFinding]) -> tuple[OpFinding, ...]:
         where = (each.span.path, each.span.line) if each.span else (each.title, 0)
         kept.setdefault((each.rule, *where), each)
     exact = {key[1:] for key in kept if key[0] not in ("undefined-behaviour", "died")}
-    if any(each.span for each in kept.values()):  # another rung's death, which has no line, says nothing more
+    if any(each.span for each in kept.values()):  # the death in another pass, which has no line, says nothing more
         kept = {key: each for key, each in kept.items() if key[0] != "died" or each.span}
     return tuple(each for key, each in kept.items() if key[0] != "undefined-behaviour" or key[1:] not in exact)
 

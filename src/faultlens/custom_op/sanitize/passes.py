@@ -1,4 +1,4 @@
-"""The ladder: which rungs there are, what each needs, and how the program is run for it."""
+"""Which sanitizers there are, what each needs, and how the program is run for those that share a pass."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from faultlens.custom_op.sanitize.tools import Tool
 from faultlens.guard_alloc.hunting import HuntOptions
 
 
-class Rung(NamedTuple):
+class Sanitizer(NamedTuple):
     says: str
     tools: tuple[Tool, ...] = ()
     needs_source: bool = False
-    together: str = ""  # rungs of the same name take one run
+    together: str = ""  # those of the same name share a pass
     needs_tensorflow: bool = False
     needs_cuda: bool = False
 
@@ -24,16 +24,20 @@ class Rung(NamedTuple):
 # Tools of compute-sanitizer, with what they are told beyond the default.
 # Allocations lie side by side; the padding keeps them apart.
 _OF_CUDA = {"memcheck": ("--leak-check=full", "--padding=1024"), "racecheck": (), "initcheck": (), "synccheck": ()}
-RUNGS = {
-    "malloc": Rung("checks of the C library's allocator", (tools.MALLOC_DEBUG,)),
-    "fence": Rung("some blocks are put between guards, as by `faultlens run --hunt`"),
-    "gwp-asan": Rung("an allocator that watches some of its blocks", (tools.SCUDO,)),
-    "asan": Rung("AddressSanitizer and its leak check", (tools.COMPILER, tools.ASAN, tools.STDCXX), True, "checked"),
-    "ubsan": Rung("UndefinedBehaviorSanitizer", (tools.COMPILER, tools.UBSAN), True, "checked"),
-    "outputs": Rung("elements of outputs that the op never writes", (tools.COMPILER,), False, "checked", True),
-    "tsan": Rung("ThreadSanitizer: data races", (tools.COMPILER, tools.TSAN), True),
-    "valgrind": Rung("valgrind, the last resort: minutes", (tools.COMPILER, tools.VALGRIND)),
-    **{name: Rung(f"compute-sanitizer's {name}", (tools.COMPUTE_SANITIZER,), needs_cuda=True) for name in _OF_CUDA},
+SANITIZERS = {
+    "malloc": Sanitizer("checks of the C library's allocator", (tools.MALLOC_DEBUG,)),
+    "fence": Sanitizer("some blocks are put between guards, as by `faultlens run --hunt`"),
+    "gwp-asan": Sanitizer("an allocator that watches some of its blocks", (tools.SCUDO,)),
+    "asan": Sanitizer(
+        "AddressSanitizer and its leak check", (tools.COMPILER, tools.ASAN, tools.STDCXX), True, "checked"
+    ),
+    "ubsan": Sanitizer("UndefinedBehaviorSanitizer", (tools.COMPILER, tools.UBSAN), True, "checked"),
+    "outputs": Sanitizer("elements of outputs that the op never writes", (tools.COMPILER,), False, "checked", True),
+    "tsan": Sanitizer("ThreadSanitizer: data races", (tools.COMPILER, tools.TSAN), True),
+    "valgrind": Sanitizer("valgrind, the last resort: minutes", (tools.COMPILER, tools.VALGRIND)),
+    **{
+        name: Sanitizer(f"compute-sanitizer's {name}", (tools.COMPUTE_SANITIZER,), needs_cuda=True) for name in _OF_CUDA
+    },
 }
 WITH_SOURCE = ("asan", "ubsan", "outputs")
 WITHOUT_SOURCE = ("malloc", "fence")
@@ -102,11 +106,11 @@ class Setting:
         return {**variables, OURS: ":".join(preloaded)} if preloaded else variables
 
 
-def grouped(rungs: Iterable[str]) -> list[tuple[str, ...]]:
-    """Rungs that share a run, in the order of the ladder."""
+def grouped(sanitizers: Iterable[str]) -> list[tuple[str, ...]]:
+    """Those that share a run of the program, the cheapest first."""
     passes: dict[str, list[str]] = {}
-    for name in sorted(rungs, key=list(RUNGS).index):
-        passes.setdefault(RUNGS[name].together or name, []).append(name)
+    for name in sorted(sanitizers, key=list(SANITIZERS).index):
+        passes.setdefault(SANITIZERS[name].together or name, []).append(name)
     return [tuple(names) for names in passes.values()]
 
 

@@ -37,12 +37,17 @@ PARSERS = {
     "valgrind": valgrind.parse,
     "computesan": compute_sanitizer.parse,
 }
+GAVE_UP = (
+    f"the sanitizer gave up: the program ended with exit status {ENDED_BY_IT}, which is the sanitizer's own, "
+    "and there is no report of the reason"
+)
 _FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 _UNABLE = re.compile(
     r"^(?:==\d+==)?(?:FATAL: |Shadow memory range|LeakSanitizer has encountered a fatal error).*$"
     r"|(?<=^========= Error: )(?:Device not supported|No attachable process|Target application terminated).*$",
     re.M,
 )
+_REPORT = re.compile(r"^(?:==\d+==ERROR: |SUMMARY: |WARNING: ThreadSanitizer|\S+: runtime error: )", re.M)
 _PID = re.compile(r"\d+")
 _MAY_FOLLOW = ("wild-access", "died", "stack-exhausted")
 _HEAP = re.compile(r"native-heap|heap-|double-free|use-after")
@@ -58,6 +63,13 @@ def failure_of(run: Run) -> str | None:
     """Why a sanitizer could not work here, in its own words."""
     found = _UNABLE.search(run.text("*san.*"))
     return found[0] if found else None
+
+
+def gave_up(run: Run) -> bool:
+    """The sanitizer's runtime ended the program, and wrote no report: as it does when it dies itself."""
+    ended_by_it = run.crash.outcome.kind == "exit" and run.crash.outcome.exit_code == ENDED_BY_IT
+    pid = run.crash.pid or "*"  # others, a compiler that it starts, may have reports of their own
+    return ended_by_it and not _REPORT.search(run.text(f"{pid}.*") + "\n" + run.text(f"*.{pid}"))
 
 
 def _processes(run: Run) -> list[str]:
@@ -98,8 +110,7 @@ def ending_of(crash: Crash) -> str:
         return "the program did not end, and was stopped"
     if outcome.kind == "signal":
         return f"the program died by {outcome.signal}"
-    told = outcome.exit_code and outcome.exit_code != ENDED_BY_IT
-    return "the program ended" + (f" with exit code {outcome.exit_code}" if told else "")
+    return f"the program ended with exit status {outcome.exit_code or 0}"
 
 
 def _of_death(crash: Crash, op: Op, explained: bool) -> Iterator[OpFinding]:

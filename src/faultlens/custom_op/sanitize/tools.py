@@ -1,4 +1,4 @@
-"""Where the tools of the ladder are, and how the distribution gives those that are missing."""
+"""Where the sanitizers are, and how the distribution gives those that are missing."""
 
 from __future__ import annotations
 

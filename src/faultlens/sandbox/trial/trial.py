@@ -27,6 +27,7 @@ from faultlens.agent import launch
 from faultlens.agent.area import SharedArea
 from faultlens.diagnosis.evidence.children import crashed_child
 from faultlens.errors import FaultlensError
+from faultlens.guard_alloc.hunting import HuntOptions
 from faultlens.inspection import numbering, process
 from faultlens.inspection.endings import outcome_of
 from faultlens.op_model.files import SCRIPT, Files
@@ -59,6 +60,7 @@ class Surroundings(NamedTuple):
     python: str
     environment: Mapping[str, str] = {}  # on top of ours
     with_children: bool = False  # the death of a process that the script started counts as its own
+    hunt: HuntOptions | None = None  # which blocks of memory `captured` puts between guards
 
     def variables(self, home: Path) -> dict[str, str]:
         where = {"FAULTLENS_HOME": str(home), "TMPDIR": str(home)}
@@ -225,7 +227,7 @@ def _supervise_in_child(
         os.environ.clear()
         os.environ.update(surroundings.variables(top))
         problem = launch.agent_problem(surroundings.python)
-        options = Options(capture="tracer" if problem else "agent", timeout=bounds.seconds)
+        options = Options("tracer" if problem else "agent", timeout=bounds.seconds, hunt=surroundings.hunt)
         crash = supervise([surroundings.python, SCRIPT], options, lambda _: None).crash
         (top / "report.json").write_bytes(report_file.to_json(Report(outcome=crash.outcome, crash=crash)))
     except BaseException as error:

@@ -4,14 +4,12 @@ Runs in the Python of the user's programs, from 3.9 on."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from . import calls, comparing, forms, tensors
+from . import calls, comparing, forms, references, tensors
 
 PATTERNS = (0x4B, 0xC6)  # that new memory is filled with: large numbers of every type, of both signs
 LONGEST = 0.5  # seconds of a call that is made several times
@@ -23,10 +21,14 @@ def eager(call: Any) -> dict[str, Any]:
     problems = []
     if not comparing.same_bits(before, calls.contents(call.tensors)):
         problems.append(["input-modified", "an input is not what it was before the call"])
+    told: dict[str, Any] = {"ok": calls.shapes(results), "problems": problems}
     if call.asked.get("reference"):
-        problems += against_reference(call, results)
+        try:
+            problems += against_reference(call, results)
+        except (Exception, SystemExit) as error:
+            told["unreferenced"] = f"the reference raises {type(error).__name__}: {calls.words(error)}"
     problems += forms.missing_in_graph(call)
-    return {"ok": calls.shapes(results), "problems": problems}
+    return told
 
 
 def against_reference(call: Any, results: list[Any]) -> list[list[str]]:
@@ -36,24 +38,10 @@ def against_reference(call: Any, results: list[Any]) -> list[list[str]]:
         for value in call.arguments.values()
     ]
     settings = {name: value for name, _, value in call.asked["settings"]}
-    try:
-        expected = reference_of(call.asked["reference"])(*arguments, **settings)
-    except Exception as error:
-        return [["reference-failed", f"the reference raises {type(error).__name__}: {calls.words(error)}"]]
+    expected = references.function_of(call.asked["reference"])(*arguments, **settings)
     expected = [np.asarray(each) for each in (expected if isinstance(expected, (list, tuple)) else [expected])]
     different = comparing.difference(results, expected)
     return [["wrong-result", f"{different} (the op's first, then the reference's)"]] if different else []
-
-
-def reference_of(named: list[str]) -> Any:
-    """`named`: the folder to look in, the module and the function."""
-    folder, module, names = named
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    function: Any = importlib.import_module(module)
-    for name in names.split("."):
-        function = getattr(function, name)
-    return function
 
 
 def repeat(call: Any) -> dict[str, Any]:

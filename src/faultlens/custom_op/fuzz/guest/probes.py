@@ -25,6 +25,7 @@ PROBES: dict[str, Callable[[Any], dict[str, Any]]] = {
 def tried(asked: dict[str, Any]) -> dict[str, Any]:
     tensors.perturb(alone.PATTERNS[0])
     tensors.fence_every(*asked.get("fence", (1, 0)))
+    tensors.shift_guards()
     try:
         call = calls.Call(asked)
         with tensors.no_more_than(asked.get("room")):

@@ -16,7 +16,7 @@ from typing import Any
 
 from faultlens_sandbox import board, confinement, fork_server, offspring
 
-from . import registered
+from . import references, registered
 
 LOADING_SECONDS = 60
 MAX_WORDS, MOST_SAID = 60_000, 3000
@@ -78,6 +78,11 @@ class Server(fork_server.Server):  # type: ignore[misc]
             import_all(self.request["modules"])
         except BaseException as error:
             return {"importing": f"{type(error).__name__}: {error}"[:MOST_SAID]}
+        try:
+            if self.request["reference"]:
+                references.function_of(self.request["reference"])
+        except BaseException as error:
+            return {"reference": f"{type(error).__name__}: {error}"[:MOST_SAID]}
         if registered.count_kernels(self.request["library"]) != kernels:  # TensorFlow would refuse every call
             return {"importing": "it loads another library with kernels of the same ops"}
         return {"gradients": registered.with_gradients(self.request["library"])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import math
 import mmap
 import os
@@ -153,21 +154,32 @@ def no_more_than(room: int | None) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------- new memory
 
-fence: dict[str, int] = {}  # of the preloaded fence, if there is one: its table, and where its wishes stand in it
+turns = itertools.count()
+fence: dict[str, int] = {}  # of the preloaded fence, if there is one: its table, and where its settings stand in it
 
 
 def perturb(value: int) -> None:
     """What new memory is filled with (and by malloc also old); 0: nothing."""
     ctypes.CDLL(None).mallopt(-6, value ^ 0xFF if value else 0)
-    _wish("fill", value if value else -1)
+    _set("fill", value if value else -1)
+
+
+def shift_guards() -> None:
+    """A guard stands before one block of four: so that calls that allocate alike do not miss it for ever."""
+    if not fence:
+        return
+    libc, block = ctypes.CDLL(None), ctypes.c_void_p()
+    for _ in range(next(turns) % 4):
+        libc.posix_memalign(ctypes.byref(block), 64, 64)
+        libc.free(block)
 
 
 def fence_every(aligned: int, plain: int) -> None:
     """One of so many blocks is fenced; 0: none."""
-    _wish("aligned_every", aligned)
-    _wish("every", plain)
+    _set("aligned_every", aligned)
+    _set("every", plain)
 
 
-def _wish(name: str, value: int) -> None:
+def _set(name: str, value: int) -> None:
     if fence:
         os.pwrite(fence["table"], struct.pack("<i", value), fence[name])

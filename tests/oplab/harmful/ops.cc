@@ -20,7 +20,7 @@
 using namespace tensorflow;
 
 template <void (*Behave)()>
-class Citizen : public OpKernel {
+class Behaving : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* ctx) override {
@@ -38,9 +38,9 @@ static absl::Status SameShape(shape_inference::InferenceContext* c) {
   return absl::OkStatus();
 }
 
-#define CITIZEN(name, behave)                                                            \
+#define BEHAVING(name, behave)                                                            \
   REGISTER_OP(name).Input("x: float").Output("y: float").SetShapeFn(SameShape);          \
-  REGISTER_KERNEL_BUILDER(Name(name).Device(DEVICE_CPU), Citizen<behave>)
+  REGISTER_KERNEL_BUILDER(Name(name).Device(DEVICE_CPU), Behaving<behave>)
 
 static void KillParent() { kill(getppid(), SIGKILL); }
 static void KillGroup() { kill(0, SIGKILL); }
@@ -67,7 +67,7 @@ static void Chatter() {
 }
 static void Wander() {
   if (chdir("/")) return;
-  unlink("/tmp/faultlens-citizens-must-stay");
+  unlink("/tmp/faultlens-harmful-must-stay");
   signal(SIGTERM, SIG_IGN);
   pid_t child = fork();
   if (child == 0) {
@@ -79,17 +79,17 @@ static void KeepThread() {
   std::thread([] { pause(); }).detach();
 }
 
-CITIZEN("KillsItsParent", KillParent);
-CITIZEN("KillsItsGroup", KillGroup);
-CITIZEN("KillsEveryone", KillEveryone);
-CITIZEN("Leaves", Leave);
-CITIZEN("ClosesEverything", CloseEverything);
-CITIZEN("Hogs", Hog);
-CITIZEN("LocksTwice", LockTwice);
-CITIZEN("Chatters", Chatter);
-CITIZEN("Wanders", Wander);
-CITIZEN("KeepsFiles", KeepFile);
-CITIZEN("KeepsThreads", KeepThread);
+BEHAVING("KillsItsParent", KillParent);
+BEHAVING("KillsItsGroup", KillGroup);
+BEHAVING("KillsEveryone", KillEveryone);
+BEHAVING("Leaves", Leave);
+BEHAVING("ClosesEverything", CloseEverything);
+BEHAVING("Hogs", Hog);
+BEHAVING("LocksTwice", LockTwice);
+BEHAVING("Chatters", Chatter);
+BEHAVING("Wanders", Wander);
+BEHAVING("KeepsFiles", KeepFile);
+BEHAVING("KeepsThreads", KeepThread);
 
 // Fine: each result is another one, and it says so.
 class Counts : public OpKernel {
@@ -196,6 +196,30 @@ REGISTER_OP("Picks").Input("values: float").Input("places: int32").Output("picke
       return absl::OkStatus();
     });
 REGISTER_KERNEL_BUILDER(Name("Picks").Device(DEVICE_CPU), Picks);
+
+// Keeps a pointer into memory that ends with the call.
+class KeepsPointer : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor& x = ctx->input(0);
+    OP_REQUIRES(ctx, x.NumElements() > 0, errors::InvalidArgument("x is empty"));
+    {
+      Tensor doubled;
+      OP_REQUIRES_OK(ctx, ctx->allocate_temp(DT_FLOAT, x.shape(), &doubled));
+      doubled.flat<float>() = x.flat<float>() * 2.0f;
+      base_ = doubled.flat<float>().data();
+    }
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, x.shape(), &y));
+    for (int64_t i = 0; i < x.NumElements(); ++i) y->flat<float>()(i) = base_[i];
+  }
+
+ private:
+  const float* base_ = nullptr;
+};
+REGISTER_OP("KeepsPointer").Input("x: float").Output("y: float").SetShapeFn(SameShape);
+REGISTER_KERNEL_BUILDER(Name("KeepsPointer").Device(DEVICE_CPU), KeepsPointer);
 
 // Writes every second element, keeps what it allocates, and says too little of its shape.
 class Forgets : public OpKernel {

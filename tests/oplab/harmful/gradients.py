@@ -1,11 +1,11 @@
-"""Gradients of the ops of citizens.cc: one is right. As users write it: imported, it loads the library itself."""
+"""Gradients of the ops of ops.cc: one is right. As users write it: imported, it loads the library itself."""
 
 import os
 from typing import Any
 
 import tensorflow as tf
 
-tf.load_op_library(os.environ["CITIZENS"])
+tf.load_op_library(os.environ["HARMFUL"])
 tf.constant([1.0]) + 1.0  # runs TensorFlow while it is imported, which starts threads
 
 

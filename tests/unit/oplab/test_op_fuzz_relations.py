@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from faultlens.custom_op.fuzz import fitting, hints, plans
-from faultlens.custom_op.fuzz.lab import Death
 from faultlens.custom_op.fuzz.pace import Pace
 from faultlens.custom_op.fuzz.plans import Fit, Plan, Slot
 from faultlens.custom_op.fuzz.relations import one_element, ways
+from faultlens.custom_op.fuzz.session import Death
 from faultlens.custom_op.fuzz.tested import Kernel, OpUnderTest
 from faultlens.op_model.op_definition import Definition, Input
 

@@ -1,4 +1,4 @@
-"""What ops are tortured with, and how it travels: outlines, contents, calls as bytes, scripts."""
+"""What ops are fuzzed with, and how it travels: outlines, contents, calls as bytes, scripts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import pytest
 from faultlens.custom_op.fuzz import plans, wire
 from faultlens.custom_op.fuzz.changes import variants
 from faultlens.custom_op.fuzz.contents import array_of, index_like, settings_of
-from faultlens.custom_op.fuzz.lab import Death, Outcome
 from faultlens.custom_op.fuzz.plans import Plan, Slot
 from faultlens.custom_op.fuzz.script import script_of
+from faultlens.custom_op.fuzz.session import Death, Outcome
 from faultlens.custom_op.fuzz.suspects import Suspect, is_modest, suspects_of
 from faultlens.custom_op.fuzz.tested import Bounds, Kernel, OpUnderTest
-from faultlens.custom_op.fuzz.vast import NEGATIVE, NOTHING, is_vast, vast
+from faultlens.custom_op.fuzz.vast import NEGATIVE, NOTHING, is_vast, modest, overflowing, vast
 from faultlens.custom_op.fuzz.verdicts import severity_of
+from faultlens.op_model.arrays import Array
+from faultlens.op_model.op_call import Argument, Call
 from faultlens.op_model.op_definition import AttributeDefinition, Definition, Input
 from faultlens.sandbox.trial.trial import SCRIPT
 
@@ -123,3 +125,21 @@ def test_scripts_are_python(probe: str, rule: str) -> None:
     text = script_of(shown, [shown.call])[SCRIPT].decode()
     compile(text, SCRIPT, "exec")
     assert "tf.load_op_library('/nowhere/ops.so')" in text and "library.my_gather(" in text
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sizes"),
+    [
+        ([(65536, 65536)], "65536 × 65536"),
+        ([(65536,), (65536,)], "65536 × 65536"),
+        ([(1, 46341, 46341)], "46341 × 46341"),
+        ([(1000,), (1000,)], None),
+        ([(0, 1 << 40)], None),
+    ],
+)
+def test_products_that_no_int_holds(shapes: list[tuple[int, ...]], sizes: str | None) -> None:
+    arguments = tuple(Argument(f"x{number}", (Array("float32", shape),)) for number, shape in enumerate(shapes))
+    call = Call("Op", "op", arguments)
+    assert overflowing(call) == sizes
+    smaller = modest(call)
+    assert smaller is not None and overflowing(smaller) is None

@@ -13,12 +13,12 @@ import msgspec
 
 from faultlens import guard_alloc
 from faultlens.agent.area import SharedArea
+from faultlens.custom_op.fuzz.deaths import Death, GuardedAutopsies
 from faultlens.custom_op.fuzz.tested import OpUnderTest, ops_of
 from faultlens.errors import FaultlensError
 from faultlens.guard_alloc import layout
 from faultlens.inspection.siginfo import signal_name
 from faultlens.op_model import op_definition
-from faultlens.records.crash import Crash
 from faultlens.sandbox.guest.board import ITEMS
 from faultlens.sandbox.warm import worker
 from faultlens.sandbox.warm.autopsy import Autopsies
@@ -48,6 +48,14 @@ class Modules(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+class Reference(NamedTuple):
+    """The user's function that gives the right results."""
+
+    folder: str  # looked in first
+    module: str
+    function: str
+
+
 class Setup(NamedTuple):
     """What is tried, where and within which limits."""
 
@@ -56,16 +64,7 @@ class Setup(NamedTuple):
     limits: Limits = Limits()
     fenced: bool = True
     modules: Modules = Modules()
-
-
-class Death(NamedTuple):
-    """How the process ended that tried an input."""
-
-    kind: str  # "deadly", "endless", "greedy"
-    reason: str
-    crash: Crash | None = None
-    block: guard_alloc.Allocation | None = None  # whose fence was touched
-    busy: bool = True  # it was computing, not waiting, when it had taken too long
+    reference: Reference | None = None
 
 
 class Outcome(NamedTuple):
@@ -83,7 +82,7 @@ class Outcome(NamedTuple):
         return problems
 
 
-class Lab:
+class Session:
     def __init__(self, setup: Setup, tick: Callable[[], None] = lambda: None) -> None:
         self._data = os.memfd_create("faultlens-inputs", os.MFD_CLOEXEC)
         self.limits = setup.limits
@@ -96,7 +95,7 @@ class Lab:
             raise
         self.ops: tuple[OpUnderTest, ...] = ops_of(self.ready.get("ops", ()))
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,6 +119,12 @@ class Lab:
     def refused_importing(self) -> str | None:
         """Why the user's modules cannot be imported."""
         said = self.ready.get("importing")
+        return None if said is None else one_line(said, 600)
+
+    @property
+    def refused_reference(self) -> str | None:
+        """Why there is no reference to compare with."""
+        said = self.ready.get("reference")
         return None if said is None else one_line(said, 600)
 
     def fresh(self) -> None:
@@ -173,10 +178,12 @@ class _OpWorker(Worker):
     server = SERVER
 
     def __init__(self, setup: Setup, data: int, tick: Callable[[], None]) -> None:
-        limits = setup.limits
-        super().__init__(setup.python, worker.Limits(*limits), data, os.environ, tick)
+        self._deaths: GuardedAutopsies | None = None
+        super().__init__(setup.python, worker.Limits(*setup.limits), data, os.environ, tick)
         self._setup = setup
         self._table = self._folder / "fence" / "table" if setup.fenced else None
+        if self._deaths:
+            self._deaths.table = self._table
         self._busy = True
 
     def ready(self) -> dict[str, Any]:
@@ -189,18 +196,17 @@ class _OpWorker(Worker):
         self._limits = self._limits._replace(seconds=seconds)
 
     def death(self, end: End) -> Death:
-        fault = end.crash.fault if end.crash else None
-        block = None
-        if self._table and end.crash and fault and fault.address:
-            block = guard_alloc.read(self._table, int(fault.address), end.crash.pid)
-        return Death(end.kind, end.reason, end.crash, block, self._busy)
+        touched = self._deaths.touched if self._deaths and end.kind == "deadly" and self._told else None
+        return Death(end.kind, end.reason, end.crash, touched, self._busy)
 
     def _autopsies_in(self, area: SharedArea) -> Autopsies:
-        return Autopsies(area, LOOKS, keep=False)
+        self._deaths = GuardedAutopsies(area, LOOKS, keep=False)
+        return self._deaths
 
     def _request(self) -> tuple[dict[str, Any], Callable[[Mapping[str, str]], Mapping[str, str]]]:
         request: dict[str, Any] = {"describe": str(op_definition.DESCRIBE), "library": str(self._setup.library)}
         request |= {"modules": self._setup.modules._asdict(), "forbid signals": True}
+        request["reference"] = self._setup.reference
         table = self._table
         if table is None:
             return request, lambda _: {}

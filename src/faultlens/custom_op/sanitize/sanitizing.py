@@ -1,4 +1,4 @@
-"""All of `faultlens op sanitize`: for each rung a build, a run of the program, and what came of it."""
+"""All of `faultlens op sanitize`: for each pass a build, a run of the program, and what came of it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from faultlens.custom_op.sanitize import builds, passes, reading, tools
 from faultlens.custom_op.sanitize.builds import Recipe
 from faultlens.custom_op.sanitize.findings import without_doubles
 from faultlens.custom_op.sanitize.guest import exercise
-from faultlens.custom_op.sanitize.passes import RUNGS
+from faultlens.custom_op.sanitize.passes import SANITIZERS
 from faultlens.custom_op.sanitize.running import run
 from faultlens.custom_op.sanitize.subject import Subject, subject_of
 from faultlens.custom_op.sanitize.tools import Tool
 from faultlens.errors import FaultlensError
-from faultlens.records.op_finding import OpFinding, OpReport
-from faultlens.supervise.supervisor import Options
+from faultlens.records.op_finding import Coverage, OpFinding, OpReport
+from faultlens.supervise import supervisor
 from faultlens.target_env.command import resolve_command
 from faultlens.target_env.which_python import which_python
 from faultlens.text.quantities import duration
@@ -36,7 +36,7 @@ def _never(_: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Options:
     python: str | None = None
     flags: tuple[str, ...] = ()  # for the compiler
     time_limit: float | None = None
@@ -47,38 +47,41 @@ class Wishes:
 def sanitize(
     paths: Sequence[Path],
     command: Sequence[str] = (),
-    rungs: Sequence[str] = (),
+    sanitizers: Sequence[str] = (),
     target: Target | None = None,
-    wishes: Wishes | None = None,
+    options: Options | None = None,
 ) -> OpReport:
     """`paths`: sources, the library, or both. Without a command the ops of the library are called with inputs of ours;
-    without rungs those are taken that fit. Raises FaultlensError where nothing can be looked at."""
-    return _Ladder(subject_of(paths), command, target, wishes or Wishes()).climb(tuple(rungs))
+    without sanitizers those are taken that fit. Raises FaultlensError where nothing can be looked at."""
+    return _Sanitizing(subject_of(paths), command, target, options or Options()).run(tuple(sanitizers))
 
 
-class _Ladder:
-    def __init__(self, subject: Subject, command: Sequence[str], target: Target | None, wishes: Wishes) -> None:
+class _Sanitizing:
+    def __init__(self, subject: Subject, command: Sequence[str], target: Target | None, options: Options) -> None:
         self.subject = subject
-        self.wishes = wishes
+        self.options = options
         self.began = time.monotonic()
         self.is_op = builds.is_op(subject.sources) if subject.sources else subject.registers_ops
         if not command and not self.is_op:
             raise FaultlensError("There is no program to run.", "Add what calls it: -- python script.py")
-        self.command = resolve_command(command, wishes.python).words if command else []
-        self.python = wishes.python or _python_of(self.command)
+        self.command = resolve_command(command, options.python).words if command else []
+        self.python = options.python or _python_of(self.command)
         self.target = target if target or not self.is_op else target_of(self.python)
         python = self.target.python if self.target else which_python(self.python, os.environ).executable
-        self.recipe = Recipe(subject.sources, python, self.target, wishes.flags) if subject.sources else None
+        self.recipe = Recipe(subject.sources, python, self.target, options.flags) if subject.sources else None
         self.built: dict[tuple[str, ...], Path] = {}  # by flags
         self.findings: list[OpFinding] = []
         self.done: list[str] = []
         self.skipped: list[str] = []
+        self.coverage: Coverage = "whole"
 
-    def climb(self, rungs: tuple[str, ...]) -> OpReport:
-        fitting = [name for name in rungs or self._usual() if self._fits(name)]
+    def run(self, sanitizers: tuple[str, ...]) -> OpReport:
+        fitting = [name for name in sanitizers or self._usual() if self._fits(name)]
         if not fitting:
-            kind = "CUDA kernels" if RUNGS[rungs[0]].needs_cuda else "TensorFlow ops"
-            raise FaultlensError(f"--{rungs[0]} looks at {kind}, and {self.subject.name} has none.", "Try without it.")
+            kind = "CUDA kernels" if SANITIZERS[sanitizers[0]].needs_cuda else "TensorFlow ops"
+            raise FaultlensError(
+                f"--{sanitizers[0]} looks at {kind}, and {self.subject.name} has none.", "Try without it."
+            )
         self.tools: dict[Tool, Path] = {}
         possible = [name for name in fitting if self._can(name)]
         if not possible:
@@ -94,6 +97,7 @@ class _Ladder:
             findings=without_doubles(self.findings),
             done=tuple(self.done),
             skipped=tuple(self.skipped),
+            coverage=self.coverage,
             seconds=round(time.monotonic() - self.began, 1),
         )
 
@@ -105,23 +109,23 @@ class _Ladder:
         return passes.WITH_SOURCE if self.recipe else passes.WITHOUT_SOURCE
 
     def _fits(self, name: str) -> bool:
-        return (self.is_op or not RUNGS[name].needs_tensorflow) and (
-            self.subject.has_cuda or not RUNGS[name].needs_cuda
+        return (self.is_op or not SANITIZERS[name].needs_tensorflow) and (
+            self.subject.has_cuda or not SANITIZERS[name].needs_cuda
         )
 
     def _can(self, name: str) -> bool:
-        rung = RUNGS[name]
-        if rung.needs_source and self.recipe is None:
+        sanitizer = SANITIZERS[name]
+        if sanitizer.needs_source and self.recipe is None:
             self.skipped.append(f"--{name} needs the source of {self.subject.library}: name it, too.")
             return False
-        return all(self._has(tool, name) for tool in rung.tools)
+        return all(self._has(tool, name) for tool in sanitizer.tools)
 
     def _has(self, tool: Tool, name: str) -> bool:
         if tool in self.tools:
             return True
         path = tool.find()
         command = tools.install_command(tool) if path is None else None
-        if command and self.wishes.consent(f"{tool.name} is missing; install it with {shlex.join(command)}?"):
+        if command and self.options.consent(f"{tool.name} is missing; install it with {shlex.join(command)}?"):
             path = tools.install(tool, command)
         if path is None:
             how = f"Install it with: {shlex.join(command)}" if command else tool.elsewhere
@@ -142,14 +146,19 @@ class _Ladder:
         guest = self._guest(names, folder, log, built) if built or "outputs" in names else {}
         setting = passes.setting(names, self.tools, log)
         command = [*setting.before, *(self.command or self._exercise(loaded))]
-        self.wishes.tell(f"running the program ({label})")
-        capture = "agent" if setting.agent and launch.agent_problem(command[0]) is None else "status"
-        options = Options(capture=capture, timeout=self.wishes.time_limit, hunt=setting.hunt)  # type: ignore[arg-type]
+        self.options.tell(f"running the program ({label})")
+        with_agent = setting.agent and launch.agent_problem(command[0]) is None
+        watched = supervisor.Options("agent" if with_agent else "status", self.options.time_limit, hunt=setting.hunt)
         began = time.monotonic()
-        ended = run(command, setting.environment(guest, os.environ), log, options)
+        ended = run(command, setting.environment(guest, os.environ), log, watched)
         took = time.monotonic() - began
         if failure := reading.failure_of(ended):
             self.skipped.append(f"{label}: the sanitizer could not do its work here: {failure}")
+        elif "asan" in names and reading.gave_up(ended):
+            self.skipped.append(f"{label}: {reading.GAVE_UP}")
+            self.coverage = "insufficient"
+        elif self.coverage == "whole" and ended.crash.outcome.kind in ("signal", "timeout"):
+            self.coverage = "part"  # what it would have done then
         if guest and not ended.loaded and failure:
             return
         if guest and not ended.loaded:
@@ -164,11 +173,11 @@ class _Ladder:
         self.done.append(f"{label}: {reading.ending_of(ended.crash)} after {duration(took)}{how}")
 
     def _is_built(self, name: str) -> bool:
-        """Cheap rungs run the program's own library, if it was named; else a plain build, for its lines. Lines of
+        """Cheap sanitizers run the program's own library, if it was named; else a plain build, for its lines. Lines of
         kernels are seldom in the program's own."""
-        if RUNGS[name].needs_cuda and self.subject.library:
+        if SANITIZERS[name].needs_cuda and self.subject.library:
             return bool(self.recipe and self.recipe.cuda) and tools.nvcc() is not None
-        return RUNGS[name].needs_source or not self.subject.library
+        return SANITIZERS[name].needs_source or not self.subject.library
 
     def _build(self, names: tuple[str, ...], folder: Path) -> Path | None:
         """Once for all passes that want the same."""
@@ -178,7 +187,7 @@ class _Ladder:
         if flags in self.built:
             return self.built[flags]
         library = folder / f"{self.recipe.sources[0].stem}.so"
-        self.wishes.tell(f"building {self.subject.name} ({' + '.join(names)})")
+        self.options.tell(f"building {self.subject.name} ({' + '.join(names)})")
         if names == ("tsan",):
             builds.build_for_races(self.recipe, library)
         else:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from faultlens.records.severity import Severity
 
 
-class Sighting(NamedTuple):
+class Observation(NamedTuple):
     code: str  # stays: "OP301"
     severity: Severity
     fix: str
