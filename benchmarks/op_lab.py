@@ -25,8 +25,8 @@ from measure import FAULTLENS, HERE, Bench, Table, clean_environment
 from faultlens.custom_op.building import build, target_of
 from faultlens.errors import FaultlensError
 
-OPS = HERE.parent / "tests" / "oplab" / "ops"
-UNSEEN = HERE.parent / "tests" / "oplab" / "unseen"
+OPS = HERE.parent / "tests" / "custom_op" / "ops"
+UNSEEN = HERE.parent / "tests" / "custom_op" / "unseen"
 KEPT = HERE / "op_lab"  # measured in several sittings: remove it to begin anew
 VERBS = ("check", "test", "sanitize")
 SOURCES = BUG, TWIN, REAL = "bug.cc", "fixed.cc", "op.cc"
@@ -41,14 +41,14 @@ that look suspicious and are right. Found by `check`: a warning or an error with
 Found by `test` ({seconds} s an op) and by `sanitize` (of a program that calls the op in the right way and in the one
 that goes wrong): any warning or error. False: warnings and errors about twins and right ops, in so many runs.
 
-The rules of `check` were made with the ops of tests/oplab/ops, and none with those of tests/oplab/unseen. Of the
-latter `check` found 20 at first contact; one more came with rules that were mended for other reasons. Two of them
-(bag_of_rows, distinct_count) were opened later to add a missing include. The twins of tests/oplab/ops were read here,
-and neither tested nor sanitized; `test` and `sanitize` were measured in several sittings of one day, on code that
-changed meanwhile, two ops at a time.
+The rules of `check` were made with the ops of tests/custom_op/ops, and none with those of tests/custom_op/unseen.
+Of the latter `check` found 20 at first contact; one more came with rules that were mended for other reasons. Two of
+them (bag_of_rows, distinct_count) were opened later to add a missing include. The twins of tests/custom_op/ops were
+read here, and neither tested nor sanitized; `test` and `sanitize` were measured in several sittings of one day, on code
+that changed meanwhile, two ops at a time.
 
-A second round of eight pairs (tests/oplab/second), of kinds that the others do not have, was written before the rules
-were opened and met them first: `check` found 1 of 8 and accused one twin (a rank that a loop over the inputs had
+A second round of eight pairs (tests/custom_op/second), of kinds that the others do not have, was written before the
+rules were opened and met them first: `check` found 1 of 8 and accused one twin (a rank that a loop over the inputs had
 checked), `test` found 6 of 8 and accused none. Of the two that it missed, one does no harm when it is run (NaN as an
 index: the offset wraps to 0), the other hangs only for three values that fit together. With what was mended then, by
 mechanism and not by op, `check` finds 4 and accuses none; as the ops were looked at, that number proves nothing.

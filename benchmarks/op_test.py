@@ -9,7 +9,7 @@ from measure import HERE, PROGRAMS, Bench, Table
 
 ROUNDS = 5
 INPUTS = 4000
-SOURCE = HERE.parent / "tests" / "oplab" / "ops" / "row_dot" / "fixed.cc"
+SOURCE = HERE.parent / "tests" / "custom_op" / "ops" / "row_dot" / "fixed.cc"
 AT_LEAST = 100.0  # times as many
 HEADER = ("", "inputs a second", "inputs a second of CPU", "times as many a core", "target", "")
 TEXT = """\

@@ -39,6 +39,7 @@ import output
 import petabyte
 import records
 import report_length
+import saving
 import startup
 import supervisor
 import threads
@@ -48,8 +49,6 @@ import training
 import watch
 import workers
 from measure import HERE, PROGRAMS, Bench, Table
-
-import saving
 
 BENCHMARKS = {
     "training": training.run,

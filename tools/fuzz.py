@@ -25,7 +25,7 @@ from faultlens.records import report_file
 SLOW = 5.0  # seconds for one small file
 HEADERS = 8 << 10  # where the structure of a core is
 EXTREMES = (0, 1, 0x7F, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 47, (1 << 63) - 1, (1 << 64) - 1)
-RECORDED = Path(__file__).parent.parent / "tests" / "unit" / "crashes"
+RECORDED = Path(__file__).parent.parent / "tests" / "unit" / "report" / "crashes"
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:

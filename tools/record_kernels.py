@@ -26,7 +26,7 @@ from faultlens.inspection.tensorflow.pages import PAGE, Pages
 from faultlens.records import crash
 from faultlens.records.crash import CppException, Fault, Frame, Thread
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from kernel_images import FOLDER, Image, encode
 
 SECONDS = 20.0

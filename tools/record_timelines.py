@@ -1,6 +1,6 @@
-"""Writes tests/unit/timelines from reports: `record_timelines.py leaking|healthy NAME=REPORT.json …`.
+"""Writes tests/unit/supervise/timelines from reports: `record_timelines.py leaking|healthy NAME=REPORT.json …`.
 
-The reports are those of `faultlens run --json REPORT.json -- python tests/watch/leaking.py …` (or healthy.py)."""
+The reports are those of `faultlens run --json REPORT.json -- python tests/memory/leaking.py …` (or healthy.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from faultlens.records import report_file
 from faultlens.text.sizes import KIB
 
-FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "timelines"
+FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "supervise" / "timelines"
 COLUMNS = ("seconds", "steps", "anonymous_kib", "shared_kib", "files", "threads")
 
 

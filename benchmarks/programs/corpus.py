@@ -22,7 +22,7 @@ from faultlens.data.engine.pool import Job
 from faultlens.data.look import Wanted
 from faultlens.data.scanning import LocalEngine, Wishes, scan
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "scan"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "data"))
 from tfrecords import example, file_of, sequence_example
 
 CHANCE = random.Random(20)

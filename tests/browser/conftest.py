@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))  # the recorded crashes
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))  # the recorded crashes
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # The tests run as root in containers, where the sandbox and the GPU are not to be had.

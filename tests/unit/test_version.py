@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import places
 from faultlens import __version__
 
-ROOT = Path(__file__).parents[2]
+ROOT = places.ROOT
 BUILD = "from setuptools.build_meta import prepare_metadata_for_build_wheel as build; build('.')"
 
 

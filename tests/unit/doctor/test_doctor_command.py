@@ -12,6 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
+import places
 from faultlens.cli import main, output
 from faultlens.doctor import checks, examine
 from faultlens.doctor.check import Check, fix
@@ -22,7 +23,7 @@ from faultlens.records.finding import Checkup, Examination, Finding, Repair
 from faultlens.report.checkup import render
 from faultlens.target_env.target import Patient, Wishes, meet
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "checkup.schema.json"
+SCHEMA = places.ROOT / "docs" / "checkup.schema.json"
 
 
 class Leftover(Check):

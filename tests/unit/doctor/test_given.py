@@ -8,10 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_environment import install, site_packages, tensorflow
-from made_environment import patient as patient_in
-from made_libraries import write_library
-from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
 from faultlens.doctor.checks.given.custom_op import CustomOp, _installed
 from faultlens.doctor.checks.given.model import BEFORE, Model
@@ -24,6 +20,10 @@ from faultlens.target_env.interpreter import Interpreter
 from faultlens.target_env.op_library import Interface, Loading, OpLibrary, read_op
 from faultlens.target_env.target import Patient, Wishes
 from faultlens.text.sizes import GIB
+from made_environment import install, site_packages, tensorflow
+from made_environment import patient as patient_in
+from made_libraries import write_library
+from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
 PYTHON = Interpreter(executable="/venv/bin/python", version=(3, 11, 7), prefix="/venv", base_prefix="/usr", path=())
 INSTALLED = Interface("2.21.0", Path("/venv/tensorflow"), "lts_20250814", 1)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import recorded_gpu
-from recorded_gpu import COMPAT, DRIVER, LIBRARY, LOG, UUID, XML
 
+import recorded_gpu
 from faultlens.doctor.checks.gpu.cuda import Cuda, Surroundings
 from faultlens.doctor.checks.gpu.gpus import GpusCheck
 from faultlens.doctor.checks.gpu.variables import GpuVariables, what_cuda_sees
@@ -22,6 +21,7 @@ from faultlens.target_env.distributions import Distribution
 from faultlens.target_env.target import TensorFlow
 from faultlens.target_env.tensorflow_build import Build, build_info, read_build
 from faultlens.target_env.xla_flags import FlagFault
+from recorded_gpu import COMPAT, DRIVER, LIBRARY, LOG, UUID, XML
 
 BUILD_INFO = """
 import collections

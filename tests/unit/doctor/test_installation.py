@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from made_environment import install, patient, site_packages, tensorflow
 
 from faultlens.doctor.checks.packages.installation import Installation
 from faultlens.doctor.checks.packages.tensorflow import TensorFlowPackage
 from faultlens.records.finding import Examination
 from faultlens.target_env.installed_files import State, inspect, native_files
+from made_environment import install, patient, site_packages, tensorflow
 
 LIBRARY = Path(msgspec._core.__file__).read_bytes()
 NAME = "tensorflow/python/_pywrap_tensorflow_internal.so"

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from made_environment import install, patient, site_packages
-from made_libraries import write_library
 
 from faultlens.doctor.checks.native.duplicates import Duplicates
 from faultlens.doctor.checks.native.libraries import Libraries
@@ -18,6 +16,8 @@ from faultlens.system.binary import Dynamic
 from faultlens.system.loader import Library
 from faultlens.target_env.swaps import without
 from faultlens.target_env.target import Patient
+from made_environment import install, patient, site_packages
+from made_libraries import write_library
 
 TAG = "cpython-311-x86_64-linux-gnu.so"
 NUMPY = f"numpy/_core/_multiarray_umath.{TAG}"

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from published import save_checkpoint, save_file, save_folder
 
 from faultlens.fs.access import take_access
 from faultlens.model_files.generations import folder_of, generations
 from faultlens.saving import target as steps
 from faultlens.verify import places
+from published import save_checkpoint, save_file, save_folder
 
 ALICE, BOB, TEAM = 4001, 4002, 4100
 ACL = "system.posix_acl_access"

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from published import save_checkpoint, save_file, save_folder
 
 from faultlens.model_files.generations import folder_of, generations, newest_whole, targets_in
 from faultlens.model_files.manifest import read_manifest
@@ -19,6 +18,7 @@ from faultlens.model_files.writer import Writer
 from faultlens.saving import target as steps
 from faultlens.saving.errors import SaveError
 from faultlens.saving.target import Target
+from published import save_checkpoint, save_file, save_folder
 
 
 def contents(path: Path) -> list[tuple[int | None, bytes]]:

@@ -15,14 +15,13 @@ from typing import Any, Callable
 import tensorflow as tf
 
 from . import tensors
+from .windows import LEAST_PER_CALL, is_growth
 
 COUNTED = (("leaks-files", "descriptors"), ("leaks-threads", "threads"))
 FEW_CALLS = 8
 WINDOWS = 5
 MOST_CALLS, LEAST_CALLS = 2000, 60  # of a window
 SECONDS = 0.15  # of a window
-NOISE = 4 << 10  # bytes that TensorFlow itself may keep of a window
-LEAST_PER_CALL = 8.0
 LEAST_PER_REFUSAL = 3000.0  # TensorFlow itself keeps some hundred bytes of each error
 SLOW = 0.02  # seconds of a call: too few would fit
 
@@ -94,15 +93,6 @@ def used_up(window: Callable[[int], None]) -> list[list[str]]:
         if min(grown) >= FEW_CALLS:
             problems.append([rule, f"{sum(grown) / (2 * FEW_CALLS):.3g} {what} more with every call"])
     return problems
-
-
-def is_growth(grown: list[int], calls: int, counted: bool, least: float = LEAST_PER_CALL) -> bool:
-    """Memory that doubles when it is full grows in few windows, but by much; most leaks grow in all of them."""
-    total = sum(grown)
-    if counted:
-        return total >= calls and min(grown) > 0
-    enough = total > max(least * calls * len(grown), NOISE * len(grown))
-    return enough and sum(each > NOISE for each in grown) >= 2 and min(grown) > -NOISE
 
 
 def state() -> tuple[int, int, int]:

@@ -1,0 +1,215 @@
+"""Limits that were used up: they are older than the crash and must win over the place of death."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from faultlens.diagnosis.evidence.limits import requested_bytes
+from faultlens.diagnosis.rank import diagnose
+from faultlens.records.crash import Crash, Limit, Outcome, Output, Progress, ProgressMark, Sample, StopRequest
+from faultlens.text.sizes import GIB, in_words
+from recorded_crashes import causes, first, load
+
+
+def ruled_out(crash: Crash) -> set[str]:
+    return {item.cause for item in diagnose(crash).ruled_out}
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("oom_train", "out-of-memory-kill"),
+        ("oom_mppool", "out-of-memory-kill"),
+        ("rlimit_as_grow", "address-space-limit"),
+        ("rlimit_as_import", "address-space-limit"),
+        ("as_threads", "address-space-limit"),
+        ("dataset_shuffle_huge_buffer", "oversized-allocation"),
+        ("vocab_table_huge_size", "oversized-allocation"),
+        ("threads_pids_max", "thread-limit"),
+        ("thr_pids", "thread-limit"),
+        ("rlimit_nofile", "file-descriptor-limit"),
+        ("fd_exc", "file-descriptor-limit"),
+        ("op_stack_overflow", "stack-overflow"),
+        ("tf_deep_nest", "stack-overflow"),
+        ("small_stack_thread_pipeline", "thread-stack-too-small"),
+        ("sigbus_shm_full", "shared-memory-full"),
+        ("shm_full", "shared-memory-full"),
+        ("diskfull_weights_h5_exit", "disk-full"),
+        ("disk_exc", "disk-full"),
+    ],
+)
+def test_named_first(name: str, cause: str) -> None:
+    assert first(load(name)).cause == cause
+
+
+# ---------------------------------------------------------------------------------------------- memory
+
+
+def test_sigkill_without_the_counter_is_no_memory_kill() -> None:
+    crash = load("oom_train")
+    crash = replace(crash, cgroup=crash.cgroup_before, kernel_log=())
+    assert "out-of-memory-kill" not in causes(crash)
+    found = first(crash)
+    assert found.cause == "killed-from-outside"
+    (counter,) = (each.fact for each in found.evidence if each.source == "cgroup counter")
+    assert counter.endswith("did not go up: the kernel killed nothing in it for memory")
+    assert "out-of-memory-kill" in ruled_out(crash)
+
+
+def test_the_kernel_log_alone_proves_a_memory_kill() -> None:
+    crash = replace(load("oom_train"), cgroup=None, cgroup_before=None)
+    assert first(crash).cause == "out-of-memory-kill"
+
+
+def test_a_kill_of_another_process_in_the_log_proves_nothing() -> None:
+    crash = load("oom_train")
+    other = tuple(line.replace(str(crash.pid), "999999") for line in crash.kernel_log)
+    assert "out-of-memory-kill" not in causes(replace(crash, cgroup=None, cgroup_before=None, kernel_log=other))
+
+
+def test_a_segfault_is_no_memory_kill() -> None:
+    assert "out-of-memory-kill" in ruled_out(load("rlimit_as_grow"))
+
+
+def stopped(outcome: Outcome, **more: object) -> Crash:
+    request = StopRequest(seconds=7.5, used=95 * GIB, limit=100 * GIB, limit_of="control group")
+    return Crash(outcome=outcome, method="status", pid=7, stop_request=request, **more)  # type: ignore[arg-type]
+
+
+def test_asked_to_end_before_memory_ran_out() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"))
+    assert causes(crash) == ["stopped-before-out-of-memory"]
+    assert "95% of the control group's 100 GiB" in first(crash).title
+    assert first(replace(crash, stop_request=None)).cause == "killed-from-outside"
+
+
+def test_asked_to_end_at_a_size_that_the_user_named() -> None:
+    request = StopRequest(seconds=7.5, used=501 << 20, limit=500 << 20, limit_of="program")
+    found = first(replace(stopped(Outcome(kind="signal", signal="SIGTERM")), stop_request=request))
+    assert found.title == "stopped by faultlens as asked: its memory reached 500 MiB"
+    assert not any("kernel" in text for text in (found.title, *(each.fact for each in found.evidence)))
+    assert not any("again" in fix.title or "SafeCheckpoint" in (fix.detail or "") for fix in found.fixes)
+
+
+def test_it_goes_on_where_it_was_saved_only_if_it_was() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"))
+    assert not any("start it again" in fix.title for fix in first(crash).fixes)
+    before, after = (ProgressMark(seconds=at, kind="saved", text="/runs/model.keras") for at in (5.0, 8.0))
+    assert not any("again" in fix.title for fix in first(replace(crash, progress=Progress(marks=(before,)))).fixes)
+    saved = replace(crash, progress=Progress(marks=(before, after)))
+    assert first(saved).fixes[0].title == "start it again from model.keras"
+
+
+def test_where_others_use_the_memory_that_is_said() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"), timeline=(Sample(seconds=1.0, rss=3 << 20),))
+    crash = replace(crash, stop_request=StopRequest(seconds=1, used=95 * GIB, limit=100 * GIB, limit_of="machine"))
+    assert any("never held more than 3 MiB: others use the rest" in each.fact for each in first(crash).evidence)
+
+
+def test_asked_by_us_and_by_another() -> None:
+    crash = stopped(Outcome(kind="signal", signal="SIGTERM"), handed_on=("SIGTERM from process 3",))
+    assert causes(crash) == ["killed-from-outside", "stopped-before-out-of-memory"]
+
+
+def test_its_own_handler_ended_it() -> None:
+    assert first(stopped(Outcome(kind="exit", exit_code=3))).cause == "stopped-before-out-of-memory"
+    assert causes(stopped(Outcome(kind="ok", exit_code=0))) == causes(
+        Crash(outcome=Outcome(kind="ok"), method="status")
+    )
+
+
+def test_a_request_that_came_too_late() -> None:
+    request = StopRequest(seconds=7.5, used=95 * GIB, limit=100 * GIB, limit_of="machine")
+    found = first(replace(load("oom_train"), stop_request=request))
+    assert found.cause == "out-of-memory-kill"
+    assert any("faultlens sent SIGTERM 7.5 s after the start" in each.fact for each in found.evidence)
+
+
+# --------------------------------------------------------------------------------------- address space
+
+
+def test_without_a_limit_bad_alloc_means_an_absurd_request() -> None:
+    crash = replace(load("rlimit_as_grow"), limits={"RLIMIT_AS": Limit(soft=None, hard=None)}, sources={})
+    assert "address-space-limit" not in causes(crash)
+    assert "oversized-allocation" in causes(crash)
+
+
+def test_a_limit_that_was_far_away_does_not_explain_bad_alloc() -> None:
+    crash = replace(load("dataset_shuffle_huge_buffer"), limits={"RLIMIT_AS": Limit(soft=1 << 40, hard=1 << 40)})
+    assert causes(crash)[0] == "oversized-allocation"
+
+
+def test_a_limited_but_sufficient_address_space_is_ruled_out() -> None:
+    crash = replace(load("op_stack_overflow"), limits={"RLIMIT_AS": Limit(soft=1 << 40, hard=1 << 40)})
+    assert "address-space-limit" in ruled_out(crash)
+
+
+def test_sizes_are_read_from_messages() -> None:
+    assert requested_bytes("Unable to allocate 745. TiB for an array with shape (1000000, 100000000)") == 745 << 40
+    assert requested_bytes("OOM when allocating tensor with shape[1000,100] and type float on /job") == 400_000
+    assert in_words(1536 << 20) == "1.5 GiB"
+
+
+# ---------------------------------------------------------------------------------- threads and files
+
+
+def test_refused_threads_decide_between_the_limits() -> None:
+    crash = load("as_threads")
+    assert crash.cgroup is not None
+    unlimited = replace(crash, limits={"RLIMIT_AS": Limit(soft=None, hard=None)}, sources={})
+    assert first(unlimited).cause == "thread-limit"
+
+
+def test_a_segfault_with_idle_limits_rules_them_out() -> None:
+    assert {"file-descriptor-limit", "address-space-limit", "disk-full"} <= ruled_out(load("op_stack_overflow"))
+
+
+def test_a_warning_about_open_files_does_not_explain_a_segfault() -> None:
+    crash = load("op_stack_overflow")
+    crash = replace(crash, output=Output(stderr="random_device is used for seeds\n"))
+    assert "file-descriptor-limit" not in causes(crash)
+
+
+# ---------------------------------------------------------------------------------------------- stacks
+
+
+def test_an_overflow_on_the_main_thread_is_not_a_small_thread() -> None:
+    assert "thread-stack-too-small" not in causes(load("op_stack_overflow"))
+
+
+def test_a_fault_away_from_the_stack_is_no_overflow() -> None:
+    crash = load("memmap_truncated_file")
+    assert "stack-overflow" not in causes(crash)
+    assert "stack-overflow" in ruled_out(crash)
+
+
+def test_an_overflow_is_seen_without_frames_and_mappings() -> None:
+    crash = replace(load("tf_deep_nest"), threads=(), mappings=())
+    assert first(crash).cause == "stack-overflow"
+
+
+# ------------------------------------------------------------------------------------------------ disk
+
+
+def test_a_full_disk_that_the_program_got_over_does_not_explain_a_later_crash() -> None:
+    crash = replace(load("vocab_table_huge_size"), output=Output(stderr="save failed: No space left on device\n"))
+    found = {diagnosis.cause: diagnosis.confidence for diagnosis in diagnose(crash).diagnoses}
+    assert found.get("disk-full", 0) <= 0.5
+
+
+def test_a_file_system_with_room_is_not_full() -> None:
+    crash = load("sigbus_shm_full")
+    roomy = tuple(replace(state, disk_free=10 << 30) for state in crash.files)
+    assert not {"shared-memory-full", "disk-full"} & set(causes(replace(crash, files=roomy)))
+
+
+def test_a_caught_error_in_a_program_that_exits_by_itself_is_a_clean_exit() -> None:
+    crash = replace(load("disk_exc"), outcome=Outcome(kind="exit", exit_code=3))
+    assert first(crash).cause == "clean-exit"
+
+
+def test_tensorflow_s_ways_out_of_a_recursion_are_told_where_it_is_loaded() -> None:
+    crash = load("op_stack_overflow")
+    assert any("tf.while_loop" in fix.detail for fix in first(crash).fixes)
+    assert not any("tf." in fix.detail for fix in first(replace(crash, libraries=())).fixes)
