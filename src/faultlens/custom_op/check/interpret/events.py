@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from faultlens.custom_op.check.interpret.state import Fact, Held, State
-from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
 from faultlens.custom_op.check.syntax.functions import Function
 from faultlens.custom_op.check.syntax.syntax import Node
 
@@ -82,7 +82,7 @@ class Event:
     kind: Kind
     node: Node
     place: Place
-    on: Symbol = ("unknown",)
+    on: Symbol = UNKNOWN
     by: tuple[Symbol, ...] = ()
     name: str = ""
     detail: str = ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from faultlens.custom_op.check.interpret.buffer_symbols import AddressOfName
 from faultlens.custom_op.check.interpret.casts import narrowed
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Param, Symbol
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.functions import Function
 from faultlens.custom_op.check.syntax.syntax import Node
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 DEEPEST = 5  # calls within calls
 
@@ -24,20 +21,20 @@ def followed(
     inner.variables, inner.types, inner.unset, inner.refers, inner.stale = {}, {}, frozenset(), {}, frozenset()
     addressed: dict[str, str] = {}  # variables of the caller that it writes to, and what they are called inside
     for number, parameter in enumerate(function.parameters):
-        value = values[number] if number < len(values) else ("param", parameter.name)
-        if value[0] == "addr" and not str(value[1]).startswith("this."):
-            inside = f"{value[1]}^{len(walker.frames)}"
-            addressed[str(value[1])] = inside
-            inner.variables[inside] = state.variables.get(str(value[1]), UNKNOWN)
-            value = ("addr", inside)
+        value: Symbol = values[number] if number < len(values) else Param(parameter.name)
+        if isinstance(value, AddressOfName) and not value.name.startswith("this."):
+            inside = f"{value.name}^{len(walker.frames)}"
+            addressed[value.name] = inside
+            inner.variables[inside] = state.variables.get(value.name, UNKNOWN)
+            value = AddressOfName(inside)
         narrowed(walker, node, state, value, parameter.type)
         inner.variables[parameter.name] = value
         inner.types[parameter.name] = parameter.type
     before = walker.calls, walker.loops, walker.owner
     walker.calls, walker.loops = (*walker.calls, node), 0
-    elsewhere = function.of_class in walker.unit.classes and not _is_own(walker, function.of_class)
+    elsewhere = function.of_class in walker.program.classes and not _is_own(walker, function.of_class)
     if elsewhere:
-        walker.owner, inner.members = walker.unit.classes[function.of_class], {}
+        walker.owner, inner.members = walker.program.classes[function.of_class], {}
     try:
         ends = walker.run(function, inner)
     finally:
@@ -58,7 +55,7 @@ def _is_own(walker: Walker, class_name: str) -> bool:
     while owner is not None:
         if owner.name == class_name:
             return True
-        owner = next((walker.unit.classes[base] for base in owner.bases if base in walker.unit.classes), None)
+        owner = next((walker.program.classes[base] for base in owner.bases if base in walker.program.classes), None)
     return False
 
 

@@ -3,8 +3,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    Access,
+    AddressOfName,
+    Array,
+    Element,
+    Input,
+    Output,
+    Pointer,
+    Tensor,
+    Vector,
+    View,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, is_tensor, parts
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.keeping import VIEWS, keeps_pointers, type_at
 from faultlens.custom_op.check.rule import Rule
@@ -42,7 +56,7 @@ class DanglingPointer(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in followed.of("assign") if followed.computes else ():
-            value = event.by[0] if event.by else ("unknown",)
+            value = event.by[0] if event.by else UNKNOWN
             kind = _type_of_target(event, followed)
             what = _gone(value) or (_viewed(value) if VIEWS.search(kind) else "")
             if what and keeps_pointers(followed.unit, kind):
@@ -212,24 +226,25 @@ def _type_of_target(event: Event, followed: Followed) -> str:
 def _viewed(value: Symbol) -> str:
     """What a view is made of: string_view(text.data(), text.size()), MakeSpan(pointer, count)."""
     for part in parts(value):
-        if part[0] == "elem" and is_tensor(part[1]):
-            return "the text of an input"
-        if part[0] in ("ptr", "view") and is_tensor(part[1]):
-            return "the data of a tensor"
+        if isinstance(part, Access) and is_tensor(part.buffer):
+            return "the text of an input" if isinstance(part, Element) else "the data of a tensor"
     return ""
 
 
 def _gone(value: Symbol) -> str:
-    if value[0] == "ptr" and is_tensor(value[1]):
-        return {"input": "the data of an input", "output": "the data of an output"}.get(
-            value[1][0], "a temporary tensor's data"
-        )
-    if value[0] == "ptr" and value[1][0] in ("vec", "array"):
-        return "a local variable"
-    if value[0] == "view" and is_tensor(value[1]):
-        return "a view of a tensor"
-    if value[0] == "addr" and not str(value[1]).startswith("this."):
-        return "a local variable"
+    match value:
+        case Pointer(Input()):
+            return "the data of an input"
+        case Pointer(Output()):
+            return "the data of an output"
+        case Pointer(Tensor()):
+            return "a temporary tensor's data"
+        case Pointer(Vector() | Array()):
+            return "a local variable"
+        case View(Tensor()):
+            return "a view of a tensor"
+        case AddressOfName(name) if not name.startswith("this."):
+            return "a local variable"
     return ""
 
 

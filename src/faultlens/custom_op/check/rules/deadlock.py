@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.symbols import Member, Persistent, Symbol
 from faultlens.custom_op.check.interpret.unit import Followed, Unit
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import Node
@@ -25,7 +25,7 @@ class Deadlock(Rule):
             if (
                 before is not None
                 and "shared" not in event.name
-                and event.on[0] in ("member", "global", "static")
+                and isinstance(event.on, Persistent)
                 and not _recursive(event.on, followed)
             ):
                 yield self.found(
@@ -47,23 +47,23 @@ class Deadlock(Rule):
 
     def examine(self, unit: Unit) -> Iterator[OpFinding]:
         yield from super().examine(unit)
-        orders: dict[tuple[Symbol, Symbol], tuple[Node, Followed]] = {}
+        orders: dict[tuple[Persistent, Persistent], tuple[Node, Followed]] = {}
         for followed in unit.followed:
             for event in followed.of("lock"):
                 for lock, _ in event.place.locks:
-                    if lock != event.on and all(each[0] in ("member", "global", "static") for each in (lock, event.on)):
+                    if lock != event.on and isinstance(lock, Persistent) and isinstance(event.on, Persistent):
                         orders.setdefault((lock, event.on), (event.node, followed))
         for (first, second), (node, followed) in orders.items():
             other = orders.get((second, first))
             if other is not None and node.start < other[0].start:
                 yield self.found(
-                    node, f"`{first[1]}` and `{second[1]}` are taken in another order elsewhere: two threads may wait "
-                    "for each other", "take them in one order, or both at once", "std::scoped_lock lock(a_, b_);",
+                    node, f"`{first.name}` and `{second.name}` are taken in another order elsewhere: two threads may "
+                    "wait for each other", "take them in one order, or both at once", "std::scoped_lock lock(a_, b_);",
                     followed=followed, related=[("the other order", other[0])],
                 )  # fmt: skip
 
 
-def _recursive(lock: Symbol, followed: Followed) -> bool:
-    member = followed.owner.members.get(str(lock[1])) if followed.owner and lock[0] == "member" else None
-    kind = member.type if member else followed.unit.globals.get(str(lock[1]), "")
+def _recursive(lock: Persistent, followed: Followed) -> bool:
+    member = followed.owner.members.get(lock.name) if followed.owner and isinstance(lock, Member) else None
+    kind = member.type if member else followed.unit.globals.get(lock.name, "")
     return "recursive" in kind

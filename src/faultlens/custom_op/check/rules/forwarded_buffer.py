@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.custom_op.check.interpret.symbols import Symbol, parts
+from faultlens.custom_op.check.interpret.buffer_symbols import Forwarded, Input
+from faultlens.custom_op.check.interpret.call_symbols import Braces
+from faultlens.custom_op.check.interpret.composition import loops_in
+from faultlens.custom_op.check.interpret.symbols import Int, Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, tensor_named
@@ -23,9 +26,9 @@ class ForwardedBuffer(Rule):
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         forwarded: dict[Symbol, tuple[Symbol, ...]] = {}
         for event in followed.of("output"):
-            listed = event.place.shapes.get(("forwarded", event.on))
-            if listed is not None and listed[0] == "braces":
-                forwarded[event.on] = tuple(("input", each[1]) for each in listed[1:] if each[0] == "int")
+            listed = event.place.shapes.get(Forwarded(event.on))
+            if isinstance(listed, Braces):
+                forwarded[event.on] = tuple(Input(each.value) for each in listed.values if isinstance(each, Int))
         for output, inputs in forwarded.items():
             writes = [event for event in good(followed.of("index")) if event.on == output and event.write]
             for event in good(followed.of("index")):
@@ -50,8 +53,6 @@ def _elsewhere(read: tuple[Symbol, ...], written: tuple[Symbol, ...]) -> bool:
     """Both depend on a counter of the same loop, and are not the same."""
     if read == written or len(read) != len(written):
         return False
-    return any(one != other and set(_loops(one)) & set(_loops(other)) for one, other in zip(read, written, strict=True))
-
-
-def _loops(symbol: Symbol) -> Iterator[Symbol]:
-    return (part for part in parts(symbol) if part[0] == "loop")
+    return any(
+        one != other and set(loops_in(one)) & set(loops_in(other)) for one, other in zip(read, written, strict=True)
+    )

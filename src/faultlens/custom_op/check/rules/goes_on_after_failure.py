@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Buffer, Pointer
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import is_tensor, parts
+from faultlens.custom_op.check.interpret.symbols import Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
@@ -61,5 +63,5 @@ def _depends(event: Event) -> bool:
     return event.kind != "output" and event.on in parts(event.place.wrong)
 
 
-def _matters(on: tuple[object, ...], kind: str) -> bool:
-    return kind in ("divide",) or is_tensor(on) or on[0] in ("ptr", "array", "vec", "heap")
+def _matters(on: Symbol, kind: str) -> bool:
+    return kind in ("divide",) or isinstance(on, (Buffer, Pointer))

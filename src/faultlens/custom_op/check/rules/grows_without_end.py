@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import is_input_element
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import parts
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
@@ -57,4 +58,4 @@ class Grows(Rule):
 
 def _is_data(event: Event) -> bool:
     """The key is text or a number from an input, and the container is a map or a set."""
-    return any(part[0] == "elem" and part[1][0] == "input" for value in event.by for part in parts(value))
+    return any(is_input_element(part) for value in event.by for part in parts(value))

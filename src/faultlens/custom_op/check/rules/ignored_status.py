@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.call_symbols import Status
 from faultlens.custom_op.check.interpret.statements import STATUSES
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
@@ -32,7 +33,7 @@ class IgnoredStatus(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in followed.of("ignored"):
-            name = str(event.on[1]) if event.on[0] == "status" else _called(event.node)
+            name = event.on.function if isinstance(event.on, Status) else _called(event.node)
             fills = re.search(r"[(,]\s*&\s*\w", event.node.text) is not None
             own = (
                 followed.unit.function(name) is not None

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.extents import extent
+from faultlens.custom_op.check.interpret.buffer_symbols import Element
+from faultlens.custom_op.check.interpret.composition import HIGH, LOW, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import HIGH, LOW, Symbol, constant, parts
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.limits import unlimited
 from faultlens.custom_op.check.rule import Rule, good
@@ -37,7 +40,7 @@ class IndexFromData(Rule):
                 if found is None or _fits(event, found[0]) or _made_for(event, found[0]):
                     continue
                 data, sides = found
-                name = tensor_named(data[1], followed.op)
+                name = tensor_named(data.buffer, followed.op)
                 lacks = _LACKS.get(sides, "nothing has limited it")
                 context = context_of(event.node)
                 yield self.found(
@@ -51,14 +54,14 @@ class IndexFromData(Rule):
                 break
 
 
-def _made_for(event: Event, data: Symbol) -> bool:
+def _made_for(event: Event, data: Element) -> bool:
     """The buffer was allocated with the same values."""
-    shape = event.place.shapes.get(event.on, ("unknown",))
-    return any(part[0] == "elem" and part[1] == data[1] for part in parts(shape))
+    shape = event.place.shapes.get(event.on, UNKNOWN)
+    return any(isinstance(part, Element) and part.buffer == data.buffer for part in parts(shape))
 
 
-def _fits(event: Event, data: Symbol) -> bool:
+def _fits(event: Event, data: Element) -> bool:
     """A byte into a table of 256."""
     size = extent(event.place, event.on)
     known = constant(size) if size is not None else None
-    return known is not None and ((data[3] == "uint8" and known >= 256) or (data[3] == "bool" and known >= 2))
+    return known is not None and ((data.type == "uint8" and known >= 256) or (data.type == "bool" and known >= 2))

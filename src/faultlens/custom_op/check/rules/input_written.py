@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Input, Pointer
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, tensor_named
@@ -29,8 +30,9 @@ class InputWritten(Rule):
         mutable = "mutable_input" in followed.function.node.text or "TF_" in followed.function.node.text
         cast = re.search(r"const_cast|\(\s*\w+\s*\*\s*\)", followed.function.node.text)
         for event in good(followed.of("index", "copy")):
-            target = event.on[1] if event.kind == "copy" and event.on[0] == "ptr" else event.on
-            if not (event.write or event.kind == "copy") or target[0] != "input" or mutable or _is_reference(followed):
+            target = event.on.buffer if event.kind == "copy" and isinstance(event.on, Pointer) else event.on
+            writes = event.write or event.kind == "copy"
+            if not writes or not isinstance(target, Input) or mutable or _is_reference(followed):
                 continue
             if cast or _is_copy(followed):
                 context = context_of(event.node)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Int
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
 from faultlens.records.op_finding import OpFinding
@@ -26,9 +27,9 @@ class NoSuchArgument(Rule):
             if event.kind == "call" and (event.name != "input" or event.detail != "context"):
                 continue
             side, count = ("input", len(op.inputs)) if event.kind == "call" else ("output", len(op.outputs))
-            asked = event.by[0] if event.by else ("unknown",)
-            if asked[0] == "int" and not 0 <= asked[1] < count:
+            asked = event.by[0] if event.by else UNKNOWN
+            if isinstance(asked, Int) and not 0 <= asked.value < count:
                 has = f"{op.name} has {count} {side}{'' if count == 1 else 's'}"
                 yield self.found(
-                    event, f"there is no {side} {asked[1]}: {has}", "use a number that exists", followed=followed
+                    event, f"there is no {side} {asked.value}: {has}", "use a number that exists", followed=followed
                 )

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.call_symbols import Result
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import parts
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of
@@ -31,10 +32,10 @@ class NullPointer(Rule):
                 followed=followed,
             )
         for event in good(followed.of("call")):
-            if event.name in ("->second", "->first") and event.on[0] == "call" and event.on[1] == "find":
+            if event.name in ("->second", "->first") and isinstance(event.on, Result) and event.on.function == "find":
                 asked = any(event.on in parts(fact.condition) for fact in facts(event.place))
                 checked = any(
-                    part[0] == "call" and part[1] in ("count", "contains", "find", "end")
+                    isinstance(part, Result) and part.function in ("count", "contains", "find", "end")
                     for fact in facts(event.place)
                     for part in parts(fact.condition)
                 )

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Output
+from faultlens.custom_op.check.interpret.call_symbols import Ok
 from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.state import ALL
 from faultlens.custom_op.check.interpret.unit import Followed
@@ -45,14 +47,14 @@ class OutputNotSet(Rule):
             if event.name not in ("end", "return") or event.place.failed is not None or _failed(event):
                 continue
             for number in range(len(op.outputs)):
-                if {("output", number), ("output", op.outputs[number].name), ALL} & event.place.outputs:
+                if {Output(number), Output(op.outputs[number].name), ALL} & event.place.outputs:
                     continue
                 if number in told:
                     continue
                 told.add(number)
                 where = event.node if event.name == "return" else _turn(event, followed, number)
                 context = context_of(event.node)
-                name = tensor_named(("output", number), op)
+                name = tensor_named(Output(number), op)
                 path = "this return leaves" if event.name == "return" else "a path to the end leaves"
                 yield self.found(
                     where or event.node,
@@ -65,7 +67,7 @@ class OutputNotSet(Rule):
 
 def _turn(event: Event, followed: Followed, number: int) -> Node | None:
     """Where the path leaves those that allocate it: the branch that was taken instead."""
-    made = [each.node for each in followed.of("output") if each.on == ("output", number)]
+    made = [each.node for each in followed.of("output") if each.on == Output(number)]
     for way in event.place.ways:
         choice = way if way.kind == "if_statement" else next(
             (each for each in way.above() if each.kind in ("if_statement", "switch_statement")), way
@@ -81,4 +83,4 @@ def _within(node: Node, outer: Node) -> bool:
 
 def _failed(event: Event) -> bool:
     """A path on which something else failed: a status that is not ok was handled."""
-    return any(fact.condition[0] == "ok" and not fact.holds for fact in event.place.facts)
+    return any(isinstance(fact.condition, Ok) and not fact.holds for fact in event.place.facts)

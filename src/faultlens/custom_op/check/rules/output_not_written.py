@@ -5,8 +5,22 @@ from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
 from faultlens.custom_op.check.extents import dimension, extent
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    Array,
+    Dim,
+    Element,
+    Heap,
+    NumElements,
+    Output,
+    Shape,
+    ShapeOf,
+    Temporary,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.composition import parts, tensors_in
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, constant, is_tensor, minus, number, parts, tensors_in
+from faultlens.custom_op.check.interpret.linear import constant, minus
+from faultlens.custom_op.check.interpret.symbols import ONE, UNKNOWN, ZERO, Loop, Symbol, Varying
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Op
@@ -31,9 +45,9 @@ class OutputNotWritten(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in good(followed.of("index")):
-            fresh = event.on[0] in ("output", "temp", "array") or (event.on[0] == "heap")
+            fresh = isinstance(event.on, (Output, Temporary, Array, Heap))
             if event.write and event.detail != "=" and fresh and event.on not in event.place.written:
-                if event.on[0] == "temp" and event.on not in event.place.shapes:
+                if isinstance(event.on, Temporary) and event.on not in event.place.shapes:
                     continue
                 yield self._finding(event, followed, event.on, "is added to before anything was written there")
         yield from self._never(followed)
@@ -59,7 +73,7 @@ class OutputNotWritten(Rule):
         """if (x(i) > 0) y(i) = x(i); and nothing else writes."""
         writes: dict[Symbol, list[Event]] = {}
         for event in good(followed.of("index")):
-            if event.write and event.on[0] == "output":
+            if event.write and isinstance(event.on, Output):
                 writes.setdefault(event.on, []).append(event)
         for output, events in writes.items():
             if len({event.node.start for event in events}) != 1 or any(output in each.place.written for each in events):
@@ -71,8 +85,8 @@ class OutputNotWritten(Rule):
             if event.detail == "=" and (rest := _left_out(event)):
                 yield self._finding(event, followed, output, rest)
                 continue
-            counter = event.by[0] if len(event.by) == 1 else ("unknown",)
-            if counter[0] != "loop" or event.detail != "=":
+            counter = event.by[0] if len(event.by) == 1 else UNKNOWN
+            if not isinstance(counter, Loop) or event.detail != "=":
                 continue
             if any(_on_data(fact.condition, counter) for each in events for fact in facts(each.place)) and _inside(
                 event
@@ -82,12 +96,12 @@ class OutputNotWritten(Rule):
     def _finding(
         self, event: Event, followed: Followed, buffer: Symbol, says: str, ended: Event | None = None
     ) -> OpFinding:
-        name = tensor_named(buffer, followed.op) if buffer[0] in ("output", "temp") else "an array"
+        name = tensor_named(buffer, followed.op) if isinstance(buffer, (Output, Temporary)) else "an array"
         return self.found(
             event,
             f"{name} {says}",
             "set it to something first",
-            "output->flat<T>().setZero();" if buffer[0] in ("output", "temp") else "T values[n] = {};",
+            "output->flat<T>().setZero();" if isinstance(buffer, (Output, Temporary)) else "T values[n] = {};",
             followed=followed,
             related=[("this path ends here", ended.node)] if ended is not None and ended.name == "return" else (),
         )
@@ -96,23 +110,23 @@ class OutputNotWritten(Rule):
 def _empty(event: Event, output: Symbol) -> bool:
     """The path is for inputs without elements, as large as the output is; or nothing is known of its size."""
     shape = event.place.shapes.get(output)
-    if shape is None or shape[0] not in ("shape", "mkshape"):
+    if not isinstance(shape, (Shape, ShapeOf)):
         return True
-    if shape[0] == "mkshape" and any(constant(dim) == 0 for dim in shape[1:]):
+    if any(constant(dim) == 0 for dim in shape.operands()):
         return True
     speaks = {part for fact in event.place.facts for part in parts(fact.condition)}
-    if any(dim in speaks for dim in shape[1:] if constant(dim) is None):
+    if any(dim in speaks for dim in shape.operands() if constant(dim) is None):
         return True
-    asked = {part for fact in event.place.facts for part in parts(fact.condition) if part[0] in ("numel", "dim")}
-    sizes = tensors_in(shape)
-    return any(part[1] in sizes or part[1] == output for part in asked)
+    asked = {part.subject for part in speaks if isinstance(part, (NumElements, Dim))}
+    return not asked.isdisjoint({*tensors_in(shape), output})
 
 
 def _is_raw(output: Symbol, op: Op | None) -> bool:
     """Strings, resources and variants are constructed; numbers are not."""
-    if op is None or not isinstance(output[1], int) or output[1] >= len(op.outputs):
+    index = output.index if isinstance(output, Output) else None
+    if op is None or not isinstance(index, int) or index >= len(op.outputs):
         return False
-    types = op.types_of(op.outputs[output[1]])
+    types = op.types_of(op.outputs[index])
     return types is None or not types & {"tstring", "ResourceHandle", "Variant"}
 
 
@@ -120,8 +134,8 @@ def _packed(event: Event) -> bool:
     """if (…) y(b, used++) = v; into an output that is as long as the input."""
     for at, index in enumerate(event.by):
         size = dimension(event.place, event.on, at) if len(event.by) > 1 else extent(event.place, event.on)
-        if index[0] == "vary" and size is not None and size[0] in ("dim", "numel") and is_tensor(size[1]):
-            name = re.escape(str(index[1]))
+        if isinstance(index, Varying) and isinstance(size, (Dim, NumElements)) and is_tensor(size.subject):
+            name = re.escape(index.name)
             steps = [
                 node
                 for node in event.place.function.body.find("update_expression")
@@ -134,15 +148,17 @@ def _packed(event: Event) -> bool:
 
 def _left_out(event: Event) -> str:
     """for (i = 1; i < n - 1; ++i) y(i) = …, and nothing writes the ends."""
-    index = event.by[0] if event.by else ("unknown",)
+    index = event.by[0] if event.by else UNKNOWN
     size = extent(event.place, event.on) if len(event.by) == 1 else dimension(event.place, event.on, 0)
-    if index[0] != "loop" or index[5] != 1 or size is None or constant(size) is not None or event.place.parallel:
+    if not isinstance(index, Loop) or index.step != 1 or event.place.parallel:
         return ""
-    first, beyond = constant(index[3]), minus(size, index[4]) if index[4] else {(): 0}
+    if size is None or constant(size) is not None:
+        return ""
+    first, beyond = constant(index.start), minus(size, index.limit)
     if first is not None and first > 0:
         return f"is written from element {first} on, and what is before has no value"
-    if set(beyond) == {()} and beyond[()] > 0 and index[3] == number(0):
-        return f"is not written to its end: the last {beyond[()]} have no value"
+    if set(beyond) == {ONE} and beyond[ONE] > 0 and index.start == ZERO:
+        return f"is not written to its end: the last {beyond[ONE]} have no value"
     return ""
 
 
@@ -157,7 +173,7 @@ def _under_if(node: Node) -> bool:
 
 
 def _on_data(condition: Symbol, counter: Symbol) -> bool:
-    return any(part[0] == "elem" and counter in parts(part) for part in parts(condition))
+    return any(isinstance(part, Element) and counter in parts(part) for part in parts(condition))
 
 
 def _inside(event: Event) -> bool:

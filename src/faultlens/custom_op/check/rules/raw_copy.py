@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Pointer
 from faultlens.custom_op.check.interpret.symbols import Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
@@ -40,5 +41,5 @@ class RawCopy(Rule):
 
 
 def _owner(value: Symbol) -> str:
-    kind = tidy(str(value[3])) if value[0] == "ptr" and len(value) > 3 else ""
+    kind = tidy(value.type) if isinstance(value, Pointer) else ""
     return kind if kind in OWNERS else ""

@@ -3,8 +3,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Element, Memory
+from faultlens.custom_op.check.interpret.call_symbols import Result
+from faultlens.custom_op.check.interpret.composition import origins
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, origins
+from faultlens.custom_op.check.interpret.symbols import Loop, Member, Name, Param, Symbol, Unknown, Variable, Varying
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule
 from faultlens.records.op_finding import OpFinding
@@ -85,22 +88,22 @@ def _only_once(event: Event) -> bool:
 def _is_shared_element(event: Event) -> bool:
     """An index from data, or the same for all: not one that depends on the thread's own range."""
     own = event.place.parallel
-    if own is None or (event.on[0] in ("array", "vec", "heap") and own.start <= event.on[1] < own.end):
+    if own is None or (isinstance(event.on, Memory) and own.start <= event.on.place < own.end):
         return False
     for index in event.by:
-        counters = [each for part in _outside_of_data(index) if part[0] == "loop" for each in origins(part)]
-        if any(each[0] == "loop" and own.start <= each[2] < own.end for each in counters):
+        counters = [each for part in _outside_of_data(index) if isinstance(part, Loop) for each in origins(part)]
+        if any(isinstance(each, Loop) and own.start <= each.place < own.end for each in counters):
             return False  # a loop of the thread's own, maybe in a function that it calls with its range
-        if any(part[0] in ("vary", "param", "call", "unknown", "var", "member", "name") for part in origins(index)):
+        if any(isinstance(part, (Varying, Param, Result, Unknown, Variable, Member, Name)) for part in origins(index)):
             return False
     return bool(event.by)
 
 
 def _outside_of_data(symbol: Symbol) -> Iterator[Symbol]:
     """Parts of an index, but not those that only say which element of the data it is from."""
-    if symbol[0] == "elem":
+    if isinstance(symbol, Element):
         return
     yield symbol
-    for part in symbol[1:]:
-        if isinstance(part, tuple) and part and symbol[0] != "loop":
+    if not isinstance(symbol, Loop):
+        for part in symbol.operands():
             yield from _outside_of_data(part)

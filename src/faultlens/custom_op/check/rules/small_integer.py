@@ -3,8 +3,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Dim, NumElements, is_input_element
+from faultlens.custom_op.check.interpret.composition import HIGH, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import HIGH, Symbol, constant, is_tensor, parts
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import Binary, Symbol, Unsigned, is_binary
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.limits import bounded, limits
 from faultlens.custom_op.check.rule import Rule, good
@@ -43,7 +46,8 @@ class SmallInteger(Rule):
             kinds = [_kind(event, factor) for factor in event.by]
             if not all(kinds):
                 continue
-            told.add(("*", *event.by))
+            product = Binary("*", *event.by)
+            told.add(product)
             by_data = "data" in kinds
             left, right = event.node.get("left"), event.node.get("right")
             yield self.found(
@@ -52,7 +56,7 @@ class SmallInteger(Rule):
                 "compute it in 64",
                 f"static_cast<int64_t>({short(left, 30)}) * {short(right, 30)}",
                 followed=followed,
-                severity=None if by_data or ("*", *event.by) in allocated else "note",
+                severity=None if by_data or product in allocated else "note",
             )
 
         yield from self._narrowed(followed, allocated, told)
@@ -60,8 +64,8 @@ class SmallInteger(Rule):
     def _narrowed(self, followed: Followed, allocated: set[Symbol], told: set[Symbol]) -> Iterator[OpFinding]:
         """int total = x.dim_size(0) * w.dim_size(0): the product is right, what is kept of it may not be."""
         for event in good(followed.of("narrow")):
-            products = [part for part in parts(event.by[0]) if part[0] == "*" and part not in told]
-            large = [part for part in products if all(_kind(event, factor) for factor in part[1:])]
+            products = [part for part in parts(event.by[0]) if is_binary(part, "*") and part not in told]
+            large = [part for part in products if all(_kind(event, factor) for factor in part.operands())]
             if not large or event.by[0] not in allocated or bounded(event.place, event.by[0]):
                 continue
             told.update(large)
@@ -101,20 +105,20 @@ def _decides(name: str, node: Node) -> bool:
 
 def _kind(event: Event, factor: Symbol) -> str:
     """ "data" or "size" where it can be large; "" where it is limited or not known."""
-    if factor[0] == "unsigned":
-        factor = factor[1]
+    if isinstance(factor, Unsigned):
+        factor = factor.value
     if constant(factor) is not None:
         return ""
-    if factor[0] == "elem" and is_tensor(factor[1]) and factor[1][0] == "input":
-        narrow = str(factor[3]) in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
+    if is_input_element(factor):
+        narrow = factor.type in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
         return "" if narrow or HIGH in limits(event.place, factor) else "data"
-    if factor[0] in ("numel", "dim"):
+    if isinstance(factor, (NumElements, Dim)):
         return "" if bounded(event.place, factor) else "size"
-    if factor[0] in ("+", "-") and len(factor) == 3:  # n + 1
-        return next((kind for part in factor[1:] if (kind := _kind(event, part))), "")
-    if factor[0] in ("/", ">>"):
-        return _kind(event, factor[1])
-    if factor[0] == "*":
-        inner = [_kind(event, part) for part in factor[1:]]
+    if is_binary(factor, "+", "-"):  # n + 1
+        return next((kind for part in factor.operands() if (kind := _kind(event, part))), "")
+    if is_binary(factor, "/", ">>"):
+        return _kind(event, factor.left)
+    if is_binary(factor, "*"):
+        inner = [_kind(event, part) for part in factor.operands()]
         return "data" if "data" in inner else "size" if "size" in inner else ""
     return ""

@@ -4,8 +4,11 @@ import re
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.buffer_symbols import ByteSize, Dim, Element, Length, NumElements, is_tensor
+from faultlens.custom_op.check.interpret.composition import origins, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import constant, is_tensor, origins, parts
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import Attr
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import size_of
@@ -18,6 +21,7 @@ _DEPTH = re.compile(
     rf"{_COUNTED}\w*\s*(?:[<>]|[=!]=|--|[+-]\s*1\b)|(?:[<>]=?|[=!]=|\+\+|--)\s*\w*{_COUNTED}\w*\b(?!\s*\()",
     re.IGNORECASE,
 )
+_FROM_INPUT = (NumElements, Dim, Element, Attr, ByteSize, Length)
 
 
 class StackExhausted(Rule):
@@ -56,7 +60,7 @@ class StackExhausted(Rule):
             if found is None or "static" in node.text.partition("<")[0]:
                 continue
             count = followed.unit.constants.get(found[2].strip())
-            length = int(found[2]) if found[2].isdigit() else count[1] if count else _shifted(found[2])
+            length = int(found[2]) if found[2].isdigit() else count.value if count else _shifted(found[2])
             size = length * (size_of(found[1]) or 1)
             if size >= LARGE:
                 yield self.found(
@@ -75,7 +79,7 @@ class StackExhausted(Rule):
                     "std::vector<float> values(n);", followed=followed,
                 )  # fmt: skip
             return
-        from_input = [part for part in origins(size) if part[0] in ("numel", "dim", "elem", "attr", "bytes", "size")]
+        from_input = [part for part in origins(size) if isinstance(part, _FROM_INPUT)]
         if not from_input or any(
             part in parts(fact.condition) for fact in facts(event.place) for part in (*from_input, size)
         ):
@@ -103,7 +107,7 @@ def _is_unbounded(event: Event) -> bool:
     function = next((each for each in event.node.above() if each.kind == "function_definition"), None)
     body = function.text if function is not None else ""
     steps = re.search(r"[\w\])]\s*[+-]\s*1\b|->next|\.next\b|next_", calls)
-    by_data = any(part[0] == "elem" and is_tensor(part[1]) for value in event.by for part in origins(value))
+    by_data = any(isinstance(part, Element) and is_tensor(part.buffer) for value in event.by for part in origins(value))
     if not steps and not by_data:
         return False
     return not (_HALVES.search(calls) or _HALVES.search(body) or _DEPTH.search(body))

@@ -3,8 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    DType,
+    Input,
+    Listed,
+    Output,
+    Pointer,
+    buffer_of,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.call_symbols import Field, Result
+from faultlens.custom_op.check.interpret.composition import origins, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, buffer_of, is_tensor, parts
+from faultlens.custom_op.check.interpret.symbols import Attr, Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Argument, Kernel, Op
@@ -125,10 +136,10 @@ class TypeNotFixed(Rule):
 
 
 def _argument(op: Op, tensor: Symbol) -> Argument | None:
-    arguments = op.outputs if tensor[0] == "output" else op.inputs
-    if tensor[0] == "listed":
-        return next((each for each in arguments if each.name == tensor[1]), None)
-    at = tensor[1]
+    arguments = op.outputs if isinstance(tensor, Output) else op.inputs
+    if isinstance(tensor, Listed):
+        return next((each for each in arguments if each.name == tensor.name), None)
+    at = tensor.index if isinstance(tensor, (Input, Output)) else None
     if not isinstance(at, int) or at >= len(arguments) or any(each.many for each in arguments[: at + 1]):
         return None
     return arguments[at]
@@ -138,17 +149,20 @@ def _used_as(event: Event) -> tuple[Symbol | None, str]:
     if event.kind == "view":
         return (event.on, tidy(event.detail)) if is_tensor(event.on) and event.name != "tensor_data" else (None, "")
     buffer = buffer_of(event.on)
-    if buffer is None or not is_tensor(buffer) or event.on[0] != "ptr" or event.on[3] != "void":
+    if buffer is None or not is_tensor(buffer) or not isinstance(event.on, Pointer) or event.on.type != "void":
         return None, ""
     return buffer, tidy(event.detail.replace("*", " "))
 
 
 def _asked(event: Event, argument: Argument) -> bool:
     """if (x.dtype() == DT_FLOAT) …, switch (dtype_) …: the other tensors of the same type are known with it."""
+    attribute = Attr(argument.type)
     return any(
-        part[0] == "dtype"
-        or part == ("attr", argument.type)
-        or (part[0] in ("call", "field") and "dtype" in str(part[1:]))
+        isinstance(part, DType) or part == attribute or (isinstance(part, (Result, Field)) and _names_dtype(part))
         for fact in facts(event.place)
         for part in parts(fact.condition)
     )
+
+
+def _names_dtype(symbol: Symbol) -> bool:
+    return any(isinstance(part, DType) or any("dtype" in name for name in part.names()) for part in origins(symbol))

@@ -3,8 +3,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Heap, Input, Pointer, Retyped, Text, Vector, is_tensor
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import ZERO, Symbol, is_tensor, linear
+from faultlens.custom_op.check.interpret.linear import is_constant, linear
+from faultlens.custom_op.check.interpret.symbols import ONE, UNKNOWN, ZERO, Int, Loop, Symbol
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.syntax import Node, name_of
@@ -45,7 +47,7 @@ class UnalignedAccess(Rule):
                 says = f"an aligned Eigen::Map needs an address that is a multiple of {mapped[1]}, {why}"
                 yield self._finding(event, followed, says, "Eigen::Map<…, Eigen::Unaligned>")
             if event.name in ("__builtin_assume_aligned", "assume_aligned") and event.by:
-                width = int(event.by[1][1]) if len(event.by) > 1 and event.by[1][0] == "int" else 32
+                width = _promised(event)
                 if why := _why(event.by[0], width):
                     yield self._finding(event, followed, f"this promises a multiple of {width}, {why}", "")
             if found and event.by:
@@ -94,36 +96,45 @@ def _is_given(node: Node) -> bool:
     return call is not None and name_of(call.get("function")).startswith("_mm")
 
 
+def _promised(event: Event) -> int:
+    """16 of __builtin_assume_aligned(p, 16)."""
+    width = event.by[1] if len(event.by) > 1 else UNKNOWN
+    return width.value if isinstance(width, Int) else 32
+
+
 def _why(pointer: Symbol, width: int) -> str:
     """Why the address is not known to be a multiple of the width; "" where it is, or where nothing is known."""
-    if pointer[0] == "heap" or (pointer[0] == "vec"):
+    if isinstance(pointer, (Heap, Vector)):
         return "and the heap gives multiples of 16" if width > 16 else ""
-    if pointer[0] != "ptr":
+    if not isinstance(pointer, Pointer):
         return ""
-    buffer, offset, kind = pointer[1], pointer[2], str(pointer[3])
-    if buffer[0] == "retyped":
-        if offset == buffer[2][2]:  # not moved since the cast
-            return _why(buffer[2], width)
-        buffer = buffer[1]
-    if buffer[0] == "text":
+    buffer, offset = pointer.buffer, pointer.offset
+    if isinstance(buffer, Retyped):
+        if isinstance(buffer.pointer, Pointer) and offset == buffer.pointer.offset:  # not moved since the cast
+            return _why(buffer.pointer, width)
+        buffer = buffer.buffer
+    if isinstance(buffer, Text):
         return "and text begins anywhere"
-    if buffer[0] in ("vec", "heap") and width > 16:
+    if isinstance(buffer, (Heap, Vector)) and width > 16:
         return "and the heap gives multiples of 16"
     if not is_tensor(buffer):
         return ""
-    if kind == "void" or not kind:
-        return "and the data of a slice is not" if offset != ZERO or buffer[0] == "input" else ""
-    size = size_of(kind) or 4
+    if pointer.type in ("void", ""):
+        return "and the data of a slice is not" if offset != ZERO or isinstance(buffer, Input) else ""
+    return _why_moved(offset, size_of(pointer.type) or 4, width)
+
+
+def _why_moved(offset: Symbol, size: int, width: int) -> str:
+    """Why elements of a size, that far behind an aligned address, are not aligned."""
     for atom, count in linear(offset).items():
-        if atom == ():
+        if atom == ONE:
             if count * size % width:
                 return f"and this one is moved by {count * size} bytes"
-        elif atom[0] == "loop":
-            step = count * atom[5]
-            if step * size % width:
+        elif isinstance(atom, Loop):
+            if count * atom.step * size % width:
                 return "and the steps are shorter than that"
-            begin = linear(atom[3])
-            if begin and (set(begin) - {()} or begin.get((), 0) * size % width):
+            begin = linear(atom.start)
+            if not is_constant(begin) or begin.get(ONE, 0) * size % width:
                 return "and the loop begins anywhere"
         elif count * size % width:
             return "and this one depends on a size or a value"

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import one_element, rank_known, ranks
+from faultlens.custom_op.check.interpret.buffer_symbols import Element, Input, is_tensor
+from faultlens.custom_op.check.interpret.composition import origins
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import constant, is_tensor, number, origins
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import ZERO, Attr, Loop, Member, Param, Varying
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, object_text, tensor_named
@@ -42,13 +45,13 @@ class UncheckedRank(Rule):
                 yield from self._dim(event, followed)
 
     def _view(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        rank = event.by[0][1]
-        if rank < 0:
+        rank = constant(event.by[0])
+        if rank is None or rank < 0:
             return
         name = tensor_named(event.on, followed.op)
         if one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on):
             left = ranks(event.place, event.on)
-            if rank and event.on[0] == "input" and left is not None and left and left != {rank}:
+            if rank and isinstance(event.on, Input) and left is not None and left and left != {rank}:
                 title = f"`{event.name}` needs rank {rank}, and the checks let others of {name} pass"
                 yield self._rank(event, followed, title, rank)
             return
@@ -56,16 +59,16 @@ class UncheckedRank(Rule):
         yield self._rank(event, followed, f"{says}, and nothing has checked {name}", rank)
 
     def _dim(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        at = event.by[0] if event.by else number(0)
+        at = event.by[0] if event.by else ZERO
         known = constant(at)
-        left = ranks(event.place, event.on) if event.on[0] == "input" else None
+        left = ranks(event.place, event.on) if isinstance(event.on, Input) else None
         if left and known is not None and known >= 0 and min(left) <= known and rank_known(event.place, event.on):
             name = tensor_named(event.on, followed.op)
             title = f"dimension {known} of {name} is asked for, and the checks let rank {min(left)} pass"
             yield self._rank(event, followed, title, known + 1, at_least=True)
             return
         if rank_known(event.place, event.on) or any(
-            part[0] in ("loop", "vary", "attr", "elem", "param", "member") for part in origins(at)
+            isinstance(part, (Loop, Varying, Attr, Element, Param, Member)) for part in origins(at)
         ):
             return
         name = tensor_named(event.on, followed.op)

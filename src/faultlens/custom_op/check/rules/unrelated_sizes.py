@@ -5,15 +5,29 @@ from collections.abc import Iterator
 from faultlens.custom_op.check.checked import size_told, speaks_of
 from faultlens.custom_op.check.dimensions import forgotten
 from faultlens.custom_op.check.extents import dimension, extent, related
-from faultlens.custom_op.check.index_range import loops_in
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    ByteSize,
+    Dim,
+    Element,
+    Input,
+    NumElements,
+    Output,
+    Pointer,
+    Temporary,
+    ViewDim,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.call_symbols import ElementCount, Result
+from faultlens.custom_op.check.interpret.composition import loops_in, origins
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, constant, is_tensor, linear, origins
+from faultlens.custom_op.check.interpret.linear import constant, factors, linear
+from faultlens.custom_op.check.interpret.symbols import ONE, Conditional, Int, Limited, Loop, SizeOf, Symbol, is_binary
 from faultlens.custom_op.check.interpret.unit import Followed
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, tensor_named
 from faultlens.records.op_finding import OpFinding
 
-_SIZES = ("dim", "numel", "bytes", "dims2")
+_SIZES = (Dim, NumElements, ByteSize, ViewDim)
 
 
 class UnrelatedSizes(Rule):
@@ -34,7 +48,7 @@ class UnrelatedSizes(Rule):
 
     def look(self, followed: Followed) -> Iterator[OpFinding]:
         for event in good(followed.of("index")):
-            if event.on[0] in ("input", "output", "temp") and not isinstance(event.on[1], tuple):
+            if isinstance(event.on, (Input, Output, Temporary)) and not any(event.on.operands()):
                 yield from self._index(event, followed)
         for event in good(followed.of("copy")):
             if event.detail != "text":
@@ -55,17 +69,14 @@ class UnrelatedSizes(Rule):
                 continue
             own = _tensors_of(size) | {event.on}
             for counter in counters:
-                limit = counter[4]
-                if limit is None:
-                    continue
-                others = _tensors_of(limit)
-                if not others or others & own or not _only_sizes(limit):
+                others = _tensors_of(counter.limit)
+                if not others or others & own or not _only_sizes(counter.limit):
                     continue
                 if not related(place, others, own):
                     yield self._finding(event, followed, next(iter(sorted(others, key=repr))))
                     return
             count = _fixed_count(index)
-            if count and event.on[0] == "input" and not size_told(place, event.on):
+            if count and isinstance(event.on, Input) and not size_told(place, event.on):
                 yield self._too_small(event, followed, count)
                 return
 
@@ -75,9 +86,9 @@ class UnrelatedSizes(Rule):
         if not others or not _only_sizes(size):
             return
         for side in (event.on, source):
-            if side[0] != "ptr" or not is_tensor(side[1]):
+            if not isinstance(side, Pointer) or not is_tensor(side.buffer):
                 continue
-            buffer = side[1]
+            buffer = side.buffer
             known = extent(event.place, buffer)
             own = (_tensors_of(known) if known else set()) | {buffer}
             if known is None or others & own or related(event.place, others, own):
@@ -88,7 +99,8 @@ class UnrelatedSizes(Rule):
     def _finding(self, event: Event, followed: Followed, other: Symbol, buffer: Symbol | None = None) -> OpFinding:
         target = buffer or event.on
         first, second = tensor_named(target, followed.op), tensor_named(other, followed.op)
-        verb = "written" if event.write or (event.kind == "copy" and buffer == event.on[1]) else "read"
+        copied_to = isinstance(event.on, Pointer) and event.kind == "copy" and buffer == event.on.buffer
+        verb = "written" if event.write or copied_to else "read"
         code = (
             f"OP_REQUIRES({context_of(event.node)}, {_call(target)}.NumElements() == {_call(other)}.NumElements(),\n"
             '            errors::InvalidArgument("the sizes do not fit"));'
@@ -101,9 +113,9 @@ class UnrelatedSizes(Rule):
             followed=followed,
         )
 
-    def _forgotten(self, event: Event, followed: Followed, limit: Symbol, own: Symbol) -> OpFinding:
-        sizes = [f"dimension {dim[2][1]} of {tensor_named(dim[1], followed.op)}" for dim in (own, limit)]
-        calls = [f"{_call(dim[1])}.dim_size({dim[2][1]})" for dim in (own, limit)]
+    def _forgotten(self, event: Event, followed: Followed, limit: Dim, own: Dim) -> OpFinding:
+        sizes = [f"dimension {constant(dim.axis)} of {tensor_named(dim.subject, followed.op)}" for dim in (own, limit)]
+        calls = [f"{_call(dim.subject)}.dim_size({constant(dim.axis)})" for dim in (own, limit)]
         return self.found(
             event,
             f"{sizes[0]} is read as far as {sizes[1]} is long, and the checks compare other dimensions",
@@ -127,36 +139,31 @@ class UnrelatedSizes(Rule):
 
 def _fixed_count(index: Symbol) -> int:
     """for (i = 0; i < 3; ++i) x(i)"""
-    count = constant(index[4]) if index[0] == "loop" and index[4] else None
-    return count or 0
+    return (constant(index.limit) or 0) if isinstance(index, Loop) else 0
 
 
 def _call(tensor: Symbol) -> str:
-    return f"ctx->input({tensor[1]})" if tensor[0] == "input" else "output"
+    return f"ctx->input({tensor.index})" if isinstance(tensor, Input) else "output"
 
 
 def _tensors_of(symbol: Symbol) -> set[Symbol]:
-    return {part[1] for part in origins(symbol) if part[0] in _SIZES and is_tensor(part[1])}
+    return {part.subject for part in origins(symbol) if isinstance(part, _SIZES) and is_tensor(part.subject)}
 
 
 def _only_sizes(symbol: Symbol) -> bool:
     """A limit that also comes from elsewhere may be smaller."""
-    return all(
-        atom == () or atom[0] in _SIZES or (atom[0] == "product" and all(each[0] in _SIZES for each in atom[1:]))
-        for atom in linear(symbol)
-    ) or (
-        symbol[0] in ("bytes", "elements", "*")
-        and all(
-            part[0] in (*_SIZES, "*", "+", "-", "int", "sizeof", "elements", "input", "output", "temp")
-            for part in origins(symbol)
-        )
+    if all(atom == ONE or all(isinstance(each, _SIZES) for each in factors(atom)) for atom in linear(symbol)):
+        return True
+    return (isinstance(symbol, (ByteSize, ElementCount)) or is_binary(symbol, "*")) and all(
+        isinstance(part, (*_SIZES, Int, SizeOf, ElementCount, Input, Output, Temporary))
+        or is_binary(part, "*", "+", "-")
+        for part in origins(symbol)
     )
 
 
 def _is_computed(index: Symbol) -> bool:
     """What a division or a function makes of the counter may stay small."""
     return any(
-        part[0] in ("/", "%", "min", "max", "clamp", "call", "?:", ">>", "&", "elem")
+        isinstance(part, (Limited, Result, Conditional, Element)) or is_binary(part, "/", "%", ">>", "&")
         for part in origins(index)
-        if part[0] != "loop"
     )
