@@ -29,7 +29,7 @@ from faultlens.custom_op.check.interpret.buffer_symbols import (
 )
 from faultlens.custom_op.check.interpret.call_symbols import DataOf, Result, Runs, Survived, Whole
 from faultlens.custom_op.check.interpret.composition import origins, parts, tensors_in
-from faultlens.custom_op.check.interpret.events import Place
+from faultlens.custom_op.check.interpret.events import ProgramPoint
 from faultlens.custom_op.check.interpret.linear import constant, is_constant, minus
 from faultlens.custom_op.check.interpret.state import Fact
 from faultlens.custom_op.check.interpret.symbols import ONE, ZERO, Binary, Loop, Not, Symbol, is_binary
@@ -72,31 +72,31 @@ def _asked_rank(call: Result) -> set[Symbol]:
     return found
 
 
-def facts(place: Place) -> Iterator[Fact]:
+def facts(point: ProgramPoint) -> Iterator[Fact]:
     """Without those that only say that a loop runs."""
-    return (fact for fact in place.facts if not isinstance(fact.condition, Runs))
+    return (fact for fact in point.facts if not isinstance(fact.condition, Runs))
 
 
-def speaks_of(place: Place, symbol: Symbol) -> bool:
-    return any(symbol in parts(fact.condition) for fact in facts(place))
+def speaks_of(point: ProgramPoint, symbol: Symbol) -> bool:
+    return any(symbol in parts(fact.condition) for fact in facts(point))
 
 
-def rank_known(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
-    shape = place.shapes.get(tensor)
+def rank_known(point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
+    shape = point.shapes.get(tensor)
     if isinstance(tensor, (Output, Temporary)):
         if not isinstance(shape, Shape):
             return True  # made here, of something that is known or too hard to follow
-        return rank_known(place, shape.subject, seen | {tensor})
+        return rank_known(point, shape.subject, seen | {tensor})
     if not is_tensor(tensor) or tensor in seen:
         return not is_tensor(tensor)
     whole, asked = Whole(tensor), {Rank(tensor), Shape(tensor)}
-    for fact in facts(place):
+    for fact in facts(point):
         speaks = told(fact.condition)
         if whole in speaks:
             return True
         if speaks & asked or any(isinstance(part, Dim) and part.subject == tensor for part in speaks):
             other = _other_tensor(fact, tensor)
-            if other is None or rank_known(place, other, seen | {tensor}):
+            if other is None or rank_known(point, other, seen | {tensor}):
                 return True
     return False
 
@@ -108,12 +108,12 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def ranks(place: Place, tensor: Symbol) -> frozenset[int] | None:
+def ranks(point: ProgramPoint, tensor: Symbol) -> frozenset[int] | None:
     """The ranks that the checks leave; None where there is none, or one that is too hard to read."""
     checked = False
     left = set(range(12))  # TensorFlow's limit is 254: the last stands for all above
     all_of_it = {Whole(tensor), Shape(tensor)}
-    for fact in facts(place):
+    for fact in facts(point):
         if not all_of_it.isdisjoint(told(fact.condition)):
             return None
         if not _asks_rank(fact.condition, tensor):
@@ -166,38 +166,38 @@ def _allows(condition: Symbol, tensor: Symbol, rank: int) -> bool | None:
     return None
 
 
-def one_element(place: Place, tensor: Symbol) -> bool:
+def one_element(point: ProgramPoint, tensor: Symbol) -> bool:
     """Whether something was asked about its number of elements."""
-    return rank_known(place, tensor) or any(
+    return rank_known(point, tensor) or any(
         speaks & {NumElements(tensor), ByteSize(tensor)}
-        for speaks in map(told, (fact.condition for fact in facts(place)))
+        for speaks in map(told, (fact.condition for fact in facts(point)))
     )
 
 
-def size_told(place: Place, tensor: Symbol) -> bool:
+def size_told(point: ProgramPoint, tensor: Symbol) -> bool:
     """Whether any check before speaks of its size."""
     return any(
         part == Whole(tensor) or (isinstance(part, SIZES) and part.subject == tensor)
-        for fact in facts(place)
+        for fact in facts(point)
         for part in told(fact.condition)
     )
 
 
-def not_empty(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
+def not_empty(point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
     """Whether it was asked for its size, other than for the same size as another tensor."""
     if tensor in seen:
         return False
-    match place.shapes.get(tensor):
+    match point.shapes.get(tensor):
         case None:
-            return any(_excludes_empty(fact, place, tensor, seen | {tensor}) for fact in place.facts)
+            return any(_excludes_empty(fact, point, tensor, seen | {tensor}) for fact in point.facts)
         case Shape(other):
-            return not_empty(place, other, seen | {tensor})
+            return not_empty(point, other, seen | {tensor})
         case ShapeOf(dims):
-            return all((constant(dim) or 0) > 0 or _asked(place, dim) or constant(dim) is None for dim in dims)
+            return all((constant(dim) or 0) > 0 or _asked(point, dim) or constant(dim) is None for dim in dims)
     return True
 
 
-def _excludes_empty(fact: Fact, place: Place, tensor: Symbol, seen: frozenset[Symbol]) -> bool:
+def _excludes_empty(fact: Fact, point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol]) -> bool:
     if isinstance(fact.condition, Runs):
         return any(isinstance(part, SIZES) and part.subject == tensor for part in origins(fact.condition.limit))
     speaks = told(fact.condition)
@@ -205,7 +205,7 @@ def _excludes_empty(fact: Fact, place: Place, tensor: Symbol, seen: frozenset[Sy
         return True
     if Shape(tensor) in speaks and is_binary(fact.condition, "==") and Shape(tensor) in fact.condition.operands():
         other = _other_tensor(fact, tensor)
-        if other is not None and not_empty(place, other, seen):
+        if other is not None and not_empty(point, other, seen):
             return True
     for part in speaks:
         if (
@@ -214,14 +214,14 @@ def _excludes_empty(fact: Fact, place: Place, tensor: Symbol, seen: frozenset[Sy
             and above_zero(fact, part)
         ):
             other = _other_tensor(fact, tensor)
-            if other is None or not_empty(place, other, seen):
+            if other is None or not_empty(point, other, seen):
                 return True
     return False
 
 
-def _asked(place: Place, symbol: Symbol) -> bool:
+def _asked(point: ProgramPoint, symbol: Symbol) -> bool:
     """Whether a size that is made of sizes of tensors is known not to be zero."""
-    return all(not_empty(place, tensor) for tensor in tensors_in(symbol))
+    return all(not_empty(point, tensor) for tensor in tensors_in(symbol))
 
 
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

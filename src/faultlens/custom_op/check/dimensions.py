@@ -8,7 +8,7 @@ from typing import TypeGuard
 from faultlens.custom_op.check.checked import facts, ranks, told
 from faultlens.custom_op.check.interpret.buffer_symbols import ByteSize, Dim, Input, NumElements, Shape
 from faultlens.custom_op.check.interpret.call_symbols import Whole
-from faultlens.custom_op.check.interpret.events import Event, Place
+from faultlens.custom_op.check.interpret.events import Event, ProgramPoint
 from faultlens.custom_op.check.interpret.linear import Combination, constant, factors, linear
 from faultlens.custom_op.check.interpret.symbols import ONE, Binary, Int, Loop, Symbol, is_binary, number
 
@@ -22,12 +22,12 @@ def forgotten(event: Event) -> tuple[Dim, Dim] | None:
         pairs = [(index.limit, Dim(event.on, number(at))) for at, index in enumerate(event.by) if _counts(index)]
     else:
         pairs = _of_flat(event) if event.name in ("flat", "ptr", "vec") else []
-    return next((pair for limit, own in pairs if (pair := _differ(event.place, limit, own))), None)
+    return next((pair for limit, own in pairs if (pair := _differ(event.point, limit, own))), None)
 
 
 def _of_flat(event: Event) -> list[tuple[Symbol, Dim]]:
     """x[i * columns + j]: the one factor of what the loops reach that is no dimension of x."""
-    known = ranks(event.place, event.on)
+    known = ranks(event.point, event.on)
     if known is None or len(known) != 1:
         return []
     own = [Dim(event.on, number(at)) for at in range(next(iter(known)))]
@@ -58,7 +58,7 @@ def _counts(index: Symbol) -> TypeGuard[Loop]:
     return isinstance(index, Loop) and constant(index.start) == 0 and index.step == 1
 
 
-def _differ(place: Place, limit: Symbol, own: Dim) -> tuple[Dim, Dim] | None:
+def _differ(point: ProgramPoint, limit: Symbol, own: Dim) -> tuple[Dim, Dim] | None:
     """The two, where the checks compare others of the same inputs."""
     if not isinstance(limit, Dim) or not isinstance(limit.subject, Input) or not isinstance(limit.axis, Int):
         return None
@@ -73,7 +73,7 @@ def _differ(place: Place, limit: Symbol, own: Dim) -> tuple[Dim, Dim] | None:
 
     compared = False
     whole = {kind(each.subject) for kind in (Whole, Shape, NumElements, ByteSize) for each in (limit, own)}
-    for fact in facts(place):
+    for fact in facts(point):
         speaks = told(fact.condition)
         if speaks & whole or {limit, own} <= speaks:
             return None  # more than what is read here

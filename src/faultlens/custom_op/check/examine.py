@@ -100,9 +100,9 @@ def _begins_like_library(path: Path) -> bool:
 
 def _not_seen(unit: Unit) -> Iterator[str]:
     """What the rules did not get to see of a source."""
-    for followed in unit.followed:
-        if not followed.whole:
-            yield f"some paths of {followed.function.full_name}: it has too many"
+    for summary in unit.summaries:
+        if not summary.whole:
+            yield f"some paths of {summary.function.full_name}: it has too many"
     for source in unit.sources:
         wrong = sorted({node.line for node in source.root.find("ERROR") if len(node.text.strip()) > 1})
         if wrong:

@@ -15,7 +15,7 @@ from faultlens.custom_op.check.interpret.buffer_symbols import (
     is_tensor,
 )
 from faultlens.custom_op.check.interpret.call_symbols import AllocatedBytes, Whole
-from faultlens.custom_op.check.interpret.events import Place
+from faultlens.custom_op.check.interpret.events import ProgramPoint
 from faultlens.custom_op.check.interpret.linear import product
 from faultlens.custom_op.check.interpret.symbols import (
     Attr,
@@ -31,16 +31,16 @@ from faultlens.custom_op.check.interpret.symbols import (
 )
 
 
-def extent(place: Place, buffer: Symbol) -> Symbol | None:
+def extent(point: ProgramPoint, buffer: Symbol) -> Symbol | None:
     """Its number of elements, told by what it was made from."""
-    shape = place.shapes.get(buffer)
+    shape = point.shapes.get(buffer)
     if isinstance(buffer, Memory):
         return _elements(shape.bytes) if isinstance(shape, AllocatedBytes) else shape
     match shape:
         case None:
             return NumElements(buffer) if is_tensor(buffer) else None
         case Shape(other):
-            return extent(place, other) if other != buffer else None
+            return extent(point, other) if other != buffer else None
         case ShapeOf(dims):
             return product(dims)
     return None
@@ -52,18 +52,18 @@ def _elements(size: Symbol) -> Symbol | None:
     return others[0] if len(others) == 1 else None
 
 
-def dimension(place: Place, tensor: Symbol, at: int) -> Symbol | None:
-    match place.shapes.get(tensor):
+def dimension(point: ProgramPoint, tensor: Symbol, at: int) -> Symbol | None:
+    match point.shapes.get(tensor):
         case None:
             return Dim(tensor, number(at)) if is_tensor(tensor) else None
         case Shape(other):
-            return dimension(place, other, at) if other != tensor else None
+            return dimension(point, other, at) if other != tensor else None
         case ShapeOf(dims):
             return dims[at] if at < len(dims) else None
     return None
 
 
-def related(place: Place, left: Iterable[Symbol], right: Iterable[Symbol]) -> bool:
+def related(point: ProgramPoint, left: Iterable[Symbol], right: Iterable[Symbol]) -> bool:
     """Whether checks, or how they were made, bring the two groups of tensors together."""
     groups: dict[Symbol, Symbol] = {}
 
@@ -77,14 +77,14 @@ def related(place: Place, left: Iterable[Symbol], right: Iterable[Symbol]) -> bo
         for other in found[1:]:
             groups[other] = found[0]
 
-    for fact in facts(place):
+    for fact in facts(point):
         unite(_sized(fact.condition))
-    for tensor, shape in place.shapes.items():
+    for tensor, shape in point.shapes.items():
         unite([tensor, *_sized(shape)])
     left, right = list(left), list(right)
     if {root(symbol) for symbol in left} & {root(symbol) for symbol in right}:
         return True
-    return all(size_told(place, tensor) for tensor in (*left, *right) if is_tensor(tensor))
+    return all(size_told(point, tensor) for tensor in (*left, *right) if is_tensor(tensor))
 
 
 def _sized(condition: Symbol) -> list[Symbol]:

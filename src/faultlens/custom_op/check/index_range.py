@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultlens.custom_op.check.checked import facts, told
 from faultlens.custom_op.check.interpret.buffer_symbols import SIZES
-from faultlens.custom_op.check.interpret.events import Place
+from faultlens.custom_op.check.interpret.events import ProgramPoint
 from faultlens.custom_op.check.interpret.linear import Combination, is_constant, linear, minus
 from faultlens.custom_op.check.interpret.symbols import ONE, ZERO, Attr, Binary, Loop, Symbol, is_binary, number
 
@@ -34,11 +34,11 @@ def _furthest(symbol: Symbol, up: bool) -> Symbol | None:
     return total
 
 
-def lets_end_pass(place: Place, index: Symbol, size: Symbol) -> bool:
+def lets_end_pass(point: ProgramPoint, index: Symbol, size: Symbol) -> bool:
     """if (i > n) fail: i == n passes, and no other check stops it."""
     over = minus(index, size)
     most: list[int] = []
-    for fact in facts(place):
+    for fact in facts(point):
         condition = fact.condition
         if not is_binary(condition, "<", "<=", ">", ">="):
             if index in told(condition):

@@ -16,26 +16,26 @@ from faultlens.custom_op.check.interpret.buffer_symbols import (
 )
 from faultlens.custom_op.check.interpret.call_symbols import DataOf, Whole
 from faultlens.custom_op.check.interpret.composition import BOTH, HIGH, LOW, Sides, data_in, parts
-from faultlens.custom_op.check.interpret.events import Place
+from faultlens.custom_op.check.interpret.events import ProgramPoint
 from faultlens.custom_op.check.interpret.state import Fact
 from faultlens.custom_op.check.interpret.symbols import ZERO, Binary, Int, Symbol, Unsigned, is_binary
 
 _FIXED = (Int, NumElements, Dim, Rank, Length, ByteSize, Indices, Tensor)
 
 
-def limits(place: Place, symbol: Symbol) -> Sides:
+def limits(point: ProgramPoint, symbol: Symbol) -> Sides:
     """On which sides checks limit an element of a tensor, or an attribute."""
     sides: set[str] = set()
-    for fact in facts(place):
+    for fact in facts(point):
         sides |= _sides(fact, symbol)
         if sides >= BOTH:
             break
     return frozenset(sides)
 
 
-def bounded(place: Place, size: Symbol) -> bool:
+def bounded(point: ProgramPoint, size: Symbol) -> bool:
     """Whether a check limits a size from above by something that is no size of a tensor itself."""
-    for fact in facts(place):
+    for fact in facts(point):
         others = {part for part in parts(fact.condition) if isinstance(part, SIZES) and part not in parts(size)}
         if HIGH in _sides(fact, size) and not others:
             return True
@@ -84,10 +84,10 @@ def _visits(element: Element) -> bool:
     return not all(isinstance(part, _FIXED) or is_binary(part, "+", "-") for part in parts(element.index))
 
 
-def unlimited(place: Place, symbol: Symbol) -> tuple[Element, Sides] | None:
+def unlimited(point: ProgramPoint, symbol: Symbol) -> tuple[Element, Sides] | None:
     """The first element in it that nothing limits, and the sides that are open."""
     for data, sides in data_in(symbol):
-        known = sides | limits(place, data)
+        known = sides | limits(point, data)
         if not known >= BOTH:
             return data, BOTH - known
     return None

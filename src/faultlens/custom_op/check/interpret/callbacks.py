@@ -23,4 +23,4 @@ def hand_over(walker: Walker, values: list[Symbol], state: State) -> None:
     for value in values:
         state.escape(value)
         if is_callback(walker, value) or (isinstance(value, Lambda) and has_callback(walker, value)):
-            state.handed = True
+            state.callback_escaped = True

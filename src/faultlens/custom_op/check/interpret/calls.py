@@ -27,11 +27,11 @@ from faultlens.custom_op.check.interpret.buffer_symbols import (
     buffer_of,
     is_tensor,
 )
+from faultlens.custom_op.check.interpret.call_summaries import DEEPEST, apply, summarize
 from faultlens.custom_op.check.interpret.call_symbols import ERROR, SUCCESS, Lambda, Object, Result, ViewExpression
 from faultlens.custom_op.check.interpret.callbacks import hand_over, has_callback, is_callback
 from faultlens.custom_op.check.interpret.casts import cast
 from faultlens.custom_op.check.interpret.declarations import made
-from faultlens.custom_op.check.interpret.followed_calls import DEEPEST, followed, taken
 from faultlens.custom_op.check.interpret.known import Call, Handler, given_values
 from faultlens.custom_op.check.interpret.lambdas import given_lambda, run_lambda
 from faultlens.custom_op.check.interpret.places import element, mark_written, outlives, use
@@ -109,7 +109,7 @@ def _callee(walker: Walker, node: Node, callee: Symbol, given: list[Node], state
     if isinstance(callee, Object) and (found := walker.program.method(callee.class_name, "operator()", len(values))):
         return _inline(walker, node, found, values, state)
     if is_callback(walker, callee):
-        state.done += 1
+        state.callback_calls += 1
         return UNKNOWN
     return _unknown(walker, Call(node, "operator()", given, [], callee), values, state)
 
@@ -133,7 +133,7 @@ def _method(walker: Walker, this: Call, state: State) -> Symbol:
         state.escape(object_)  # (new Work(ctx))->Start() frees itself
     if function is not None and function.operator == "->":
         use(walker, this.node, state, object_)
-    if not state.possible:
+    if not state.feasible:
         return UNKNOWN
     if object_ == NULL and function is not None and (target := function.get("argument")) is not None:
         _set(state, target.text, UNKNOWN)  # reset() of a smart pointer
@@ -198,7 +198,7 @@ def _named(walker: Walker, this: Call, function: Node, state: State) -> Symbol:
         hand_over(walker, values, state)
         return Object(this.name, tuple(values))
     if this.name == walker.callback and walker.callback:
-        state.done += 1
+        state.callback_calls += 1
         return UNKNOWN
     found = _find(walker, this, function, len(values))
     if found is not None:
@@ -219,13 +219,13 @@ def _inline(walker: Walker, node: Node, function: Function, values: list[Symbol]
     """Follows the call; how it may end is chosen by `walker.fork`."""
     for value in values:
         if isinstance(value, Lambda) and has_callback(walker, value):
-            state.handed = True
+            state.callback_escaped = True
     if any(frame.function is function for frame in walker.frames):
         walker.note("recursion", node, state, name=function.name, by=values)
         return Result(function.name, tuple(values))
     if len(walker.frames) > DEEPEST:
         return _unknown(walker, Call(node, function.name, [], [], None), values, state)
-    return taken(walker, walker.once(node, lambda: followed(walker, node, function, values, state)), state)
+    return apply(walker, walker.once(node, lambda: summarize(walker, node, function, values, state)), state)
 
 
 def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> Symbol:
@@ -243,7 +243,7 @@ def _unknown(walker: Walker, this: Call, values: list[Symbol], state: State) -> 
         elif isinstance(value, Lambda):
             given_lambda(walker, this, value, values, state)
         elif is_callback(walker, value):
-            state.handed = True
+            state.callback_escaped = True
         elif (held := state.held.get(value)) is not None:
             if held.state == "freed":
                 walker.note("touch", this.node, state, on=value)
@@ -276,4 +276,4 @@ def _set(state: State, name: str, value: Symbol) -> None:
         state.members[name[5:]] = value
     else:
         state.variables[name] = value
-        state.unset -= {name}
+        state.uninitialized -= {name}

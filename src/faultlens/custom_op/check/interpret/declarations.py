@@ -26,7 +26,6 @@ from faultlens.custom_op.check.interpret.places import mark_written
 from faultlens.custom_op.check.interpret.state import Held, State
 from faultlens.custom_op.check.interpret.symbols import (
     UNKNOWN,
-    ZERO,
     Binary,
     Member,
     Static,
@@ -59,12 +58,12 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
     name, kind = name_of(declarator), declared_type(node, declarator)
     place = declarator.start
     given = _given(declarator)
-    state.unset -= {name}
+    state.uninitialized -= {name}
     array = _array(declarator)
     if array is not None:
         value = _declare_array(walker, node, array, kind, state)
         if given is None and "static" not in kind:
-            state.unset |= {name}
+            state.uninitialized |= {name}
         elif given is not None:
             state.written |= {value}
     elif given is None and declarator.kind != "function_declarator":
@@ -72,7 +71,7 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
         if value == UNKNOWN:
             value = Variable(name, place)
         if is_plain(kind) and "static" not in kind and node.kind == "declaration":
-            state.unset |= {name}
+            state.uninitialized |= {name}
     elif given is not None and given.kind not in ("argument_list", "initializer_list"):
         value = walker.evaluate(given, state)
         if kind.endswith("auto") or "auto" in kind:
@@ -110,8 +109,8 @@ _INTO = re.compile(r"&?\s*(\w+)\s*(?:\.\s*(?:back|front|begin|end|data|at|find|e
 
 def _refer(state: State, name: str, kind: str, given: Node | None) -> None:
     """auto& last = v.back(): `last` lives as long as the elements of v stay where they are."""
-    state.refers.pop(name, None)
-    state.stale -= {name}
+    state.references.pop(name, None)
+    state.invalidated -= {name}
     found = _INTO.fullmatch(given.text) if given is not None else None
     if found is None or found[1] not in state.variables:
         return
@@ -119,7 +118,7 @@ def _refer(state: State, name: str, kind: str, given: Node | None) -> None:
     points = "&" in kind or "*" in kind or "iterator" in kind or re.search(r"\b(?:begin|find|end|data)\s*\(", text)
     container = state.variables[found[1]]
     if points and (isinstance(container, Vector) or CONTAINERS.search(state.types.get(found[1], ""))):
-        state.refers[name] = container
+        state.references[name] = container
 
 
 def made(
@@ -137,20 +136,11 @@ def made(
         state.locks = (*state.locks, (mutex, node))
         return Lock(mutex)
     if CONTAINERS.match(plain):
-        symbol: Symbol = Vector(place, _element(plain))
-        size = number(len(values)) if listed else values[0] if values else ZERO
-        if values and not listed and isinstance(values[0], (Vector, Pointer, View, Braces)):  # a copy
-            size = state.shapes.get(values[0], Length(symbol))
-            values = []
-        state.shapes[symbol] = size
-        if values and not listed:
-            walker.note("size", node, state, by=(size,), name="vector", on=symbol)
-        state.written |= {symbol}
-        return symbol
+        return _container(walker, Vector(place, _element(plain)), values, node, state, listed)
     if last == "Tensor":
         if values and isinstance(values[0], (Input, Output, Temporary)):
             return values[0]
-        symbol = Temporary(place)
+        symbol: Symbol = Temporary(place)
         if len(values) > 1:
             state.shapes[symbol] = values[-1]
         return symbol
@@ -172,6 +162,18 @@ def made(
     if last == "Map" and "Aligned" in plain and values:
         walker.note("call", node, state, name=_alignment(plain), by=values)
     return UNKNOWN
+
+
+def _container(walker: Walker, symbol: Vector, values: list[Symbol], node: Node, state: State, listed: bool) -> Symbol:
+    if listed or not values:
+        state.shapes[symbol] = number(len(values))
+    elif isinstance(values[0], (Vector, Pointer, View, Braces)):  # a copy
+        state.shapes[symbol] = state.shapes.get(values[0], Length(symbol))
+    else:
+        state.shapes[symbol] = values[0]
+        walker.note("size", node, state, by=values[:1], name="vector", on=symbol)
+    state.written |= {symbol}
+    return symbol
 
 
 def _own(walker: Walker, value: Symbol, node: Node, state: State) -> None:

@@ -50,13 +50,13 @@ def _number(_: Walker, node: Node, __: State) -> Symbol:
 def _identifier(walker: Walker, node: Node, state: State) -> Symbol:
     name = node.text
     if name in state.variables:
-        if name in state.stale:
-            walker.note("touch", node, state, on=state.refers.get(name, UNKNOWN), name=name)
-            state.stale -= {name}
-        if name in state.unset:
+        if name in state.invalidated:
+            walker.note("touch", node, state, on=state.references.get(name, UNKNOWN), name=name)
+            state.invalidated -= {name}
+        if name in state.uninitialized:
             if not isinstance(state.variables[name], Array):
                 walker.note("unset", node, state, name=name)
-            state.unset -= {name}
+            state.uninitialized -= {name}
         return state.variables[name]
     if walker.owner is not None and name in walker.owner.members:
         return state.members.get(name, walker.member(name))
@@ -75,13 +75,13 @@ def _binary(walker: Walker, node: Node, state: State) -> Symbol:
     left_node, right_node, sign = node.get("left"), node.get("right"), node.operator
     left = walker.evaluate(left_node, state)
     if sign in ("&&", "||"):
-        facts, possible = state.facts, state.possible
+        facts, possible = state.facts, state.feasible
         state.assume(left, sign == "&&")
-        if not state.possible:  # the right side is never asked
-            state.facts, state.possible = facts, possible
+        if not state.feasible:  # the right side is never asked
+            state.facts, state.feasible = facts, possible
             return Bool(sign == "||")
         right = walker.evaluate(right_node, state)
-        state.facts, state.possible = facts, possible
+        state.facts, state.feasible = facts, possible
         return Binary(sign, left, right)
     right = walker.evaluate(right_node, state)
     if sign in ("/", "%"):
@@ -136,7 +136,7 @@ def _assignment(walker: Walker, node: Node, state: State) -> Symbol:
     if left is None:
         return value
     if sign != "=" and left.kind == "identifier":
-        if left.text in state.unset:
+        if left.text in state.uninitialized:
             assign(walker, left, value, state, node, sign)
             return value
         old = walker.evaluate(left, state)
@@ -168,12 +168,12 @@ def _conditional(walker: Walker, node: Node, state: State) -> Symbol:
     if any(each is not None and each.text in ("nullptr", "NULL") for each in (then, other)):
         holds = walker.choose(2) == 0
         state.assume(condition, holds)
-        return walker.evaluate(then if holds else other, state) if state.possible else UNKNOWN
+        return walker.evaluate(then if holds else other, state) if state.feasible else UNKNOWN
     values: list[Symbol | None] = []
     for branch, holds in ((then, True), (other, False)):
         state.assume(condition, holds)
-        values.append(walker.evaluate(branch, state) if state.possible else None)
-        state.facts, state.possible = facts, True
+        values.append(walker.evaluate(branch, state) if state.feasible else None)
+        state.facts, state.feasible = facts, True
     first, second = values
     if first is None or second is None:
         return first or second or UNKNOWN
@@ -234,7 +234,7 @@ def _assembler(walker: Walker, node: Node, state: State) -> Symbol:
 
 def _throw(walker: Walker, node: Node, state: State) -> Symbol:
     walker.note("throw", node, state, name="throw")
-    state.possible = False
+    state.feasible = False
     return UNKNOWN
 
 

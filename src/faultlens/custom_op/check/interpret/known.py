@@ -37,7 +37,7 @@ Handler = Callable[[Walker, Call, State], Symbol]
 
 def given_values(walker: Walker, given: list[Node], state: State) -> list[Symbol]:
     """Arguments of a call. What was not set may be set by it, through a reference."""
-    state.unset -= {each.text for each in given if each.kind == "identifier"}
+    state.uninitialized -= {each.text for each in given if each.kind == "identifier"}
     return [walker.evaluate(each, state) for each in given]
 
 
@@ -56,4 +56,4 @@ def store(walker: Walker, this: Call, state: State, target: Symbol, value: Symbo
         if walker.parallel is not None and name in walker.shared:
             walker.note("assign", this.node, state, by=(value,), name=name, detail="captured", write=True)
         state.variables[name] = value
-        state.unset -= {name}
+        state.uninitialized -= {name}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from faultlens.custom_op.check.interpret.call_summaries import DEEPEST, apply
 from faultlens.custom_op.check.interpret.call_symbols import Lambda
 from faultlens.custom_op.check.interpret.callbacks import has_callback
-from faultlens.custom_op.check.interpret.followed_calls import DEEPEST, taken
 from faultlens.custom_op.check.interpret.known import Call
 from faultlens.custom_op.check.interpret.state import State
 from faultlens.custom_op.check.interpret.symbols import UNKNOWN, ZERO, Loop, Param, Symbol
@@ -23,7 +23,7 @@ def run_lambda(walker: Walker, callee: Lambda, values: list[Symbol], state: Stat
         return UNKNOWN
     names = [parameter.name for parameter in function.parameters]
 
-    def followed() -> list[tuple[State, Symbol]]:
+    def summarize() -> list[tuple[State, Symbol]]:
         inner = state.copy()
         for parameter, value in zip(function.parameters, values, strict=False):
             inner.variables[parameter.name] = value
@@ -32,14 +32,14 @@ def run_lambda(walker: Walker, callee: Lambda, values: list[Symbol], state: Stat
             inner.variables[name] = Param(name)
         return walker.run(function, inner)
 
-    return taken(walker, walker.once(function.node, followed), state, hidden=names)
+    return apply(walker, walker.once(function.node, summarize), state, hidden=names)
 
 
 def given_lambda(walker: Walker, this: Call, value: Lambda, values: list[Symbol], state: State) -> None:
     """It may run now or later, once or often."""
     if has_callback(walker, value):
-        state.handed = True
-    done = state.done
+        state.callback_escaped = True
+    done = state.callback_calls
     if _PARALLEL.search(this.name) or "workers" in this.node.text:
         _in_parallel(walker, this.node, this.name, value, values, state)
     else:
@@ -48,7 +48,7 @@ def given_lambda(walker: Walker, this: Call, value: Lambda, values: list[Symbol]
             run_lambda(walker, value, [], state)
         finally:
             walker.deferred -= 1
-    state.done = done
+    state.callback_calls = done
 
 
 def _in_parallel(walker: Walker, node: Node, name: str, callee: Lambda, values: list[Symbol], state: State) -> None:

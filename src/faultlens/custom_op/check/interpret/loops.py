@@ -97,11 +97,7 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
             if counter is not None and _never_runs(counter):
                 ends.append(state)
                 continue
-            grown = _grown_in(node, state)
-            state.stale |= {name for name, owner in state.refers.items() if owner in grown and name not in changed}
-            state.shapes.update(
-                {each: Length(each.changed_at(node.start)) for each in grown if isinstance(each, Vector)}
-            )
+            _grow(node, changed, state)
             ends += _body(walker, node, state, condition, counter)
             if node.kind == "do_statement":
                 ends = [
@@ -116,7 +112,7 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
         broken = frame.breaks.pop()
         frame.continues.pop()
     if node.kind == "for_range_loop" or (condition is not None and not _is_true(condition)):
-        after = ends + broken or [state for state in states if state.possible]
+        after = ends + broken or [state for state in states if state.feasible]
     else:
         after = broken  # nothing else ends it
     for end in after:
@@ -146,7 +142,7 @@ def _body(walker: Walker, node: Node, state: State, condition: Node | None, coun
             inside.assume(held, True, loop=True)
         if node.kind == "for_range_loop":
             inside.assume(Runs(Varying("", node.start), _range(node, inside)), True, loop=True)
-        if inside.possible and body is not None:
+        if inside.feasible and body is not None:
             ends += walker.statement(body, [inside])
     return ends
 
@@ -195,7 +191,7 @@ def _varied(old: Symbol, name: str, place: int) -> Symbol:
 def _grow(node: Node, changed: set[str], state: State) -> None:
     """Containers have any length in the body, and what points into them may point elsewhere."""
     grown = _grown_in(node, state)
-    state.stale |= {name for name, owner in state.refers.items() if owner in grown and name not in changed}
+    state.invalidated |= {name for name, owner in state.references.items() if owner in grown and name not in changed}
     state.shapes.update({each: Length(each.changed_at(node.start)) for each in grown if isinstance(each, Vector)})
 
 

@@ -38,7 +38,7 @@ def _return_if_error(walker: Walker, node: Node, given: list[Node], state: State
     for asked, status in walker.fork(state, lambda each: walker.evaluate(given[0], each)):
         failing = asked.copy()
         failing.assume(Ok(status), False)
-        if failing.possible:
+        if failing.feasible:
             walker.leave(failing, ERROR, "return", node)
         asked.assume(Ok(status), True)
         ends.append(asked)
@@ -83,10 +83,10 @@ def _split(walker: Walker, node: Node, found: list[tuple[State, Symbol]], callba
     for asked, condition in found:
         failing = asked.copy()
         failing.assume(condition, False)
-        if failing.possible:
+        if failing.feasible:
             if callback is not None:
-                failing.done += 1
-            failing.failed, failing.wrong = node, condition
+                failing.callback_calls += 1
+            failing.failed, failing.failed_condition = node, condition
             walker.leave(failing, UNKNOWN, "requires", node)
         asked.assume(condition, True)
         ends.append(asked)

@@ -45,7 +45,7 @@ def use(walker: Walker, node: Node, state: State, value: Symbol) -> None:
     """A pointer is followed."""
     if value == NULL:
         walker.note("null", node, state, on=value)
-        state.possible = False
+        state.feasible = False
         return
     buffer = buffer_of(value) or value
     held = state.held.get(buffer)
@@ -73,7 +73,7 @@ def element(walker: Walker, node: Node, state: State, base: Symbol, given: list[
     if write:
         state.written |= {buffer}
         if write != "=":
-            state.unset -= {_variable_name(node)}
+            state.uninitialized -= {_variable_name(node)}
     return Element(buffer, index[0] if len(index) == 1 else Indices(index), tidy(type_))
 
 
@@ -155,21 +155,21 @@ def _assign_name(walker: Walker, target: Node, value: Symbol, state: State, node
             walker.note("assign", node, state, on=old, by=(value,), name=name, detail="static", write=True)
             state.keep(value)
             return
-        if name in state.stale and "&" in state.types.get(name, ""):
-            walker.note("touch", node, state, on=state.refers.get(name, UNKNOWN), name=name)
+        if name in state.invalidated and "&" in state.types.get(name, ""):
+            walker.note("touch", node, state, on=state.references.get(name, UNKNOWN), name=name)
         if isinstance(old, View) and "*" not in state.types.get(name, ""):  # all elements
             mark_written(state, old)
             return
-        if operator != "=" and name in state.unset:
+        if operator != "=" and name in state.uninitialized:
             walker.note("unset", target, state, name=name)
         if walker.parallel is not None and name in walker.shared:
             walker.note("assign", node, state, on=Variable(name), by=(value,), name=name, detail="captured", write=True)
         if is_tensor(old) and "Tensor&" in state.types.get(name, "").replace(" ", ""):
             mark_written(state, old)
         state.variables[name] = value
-        state.unset -= {name}
+        state.uninitialized -= {name}
         if operator == "=":
-            state.stale -= {name}
+            state.invalidated -= {name}
     elif walker.owner is not None and name in walker.owner.members:
         _assign_member(walker, name, value, state, node, operator)
     elif name in walker.program.globals:

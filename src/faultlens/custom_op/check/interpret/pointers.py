@@ -36,7 +36,7 @@ def pointer_expression(walker: Walker, node: Node, state: State) -> Symbol:
 def _address(walker: Walker, target: Node, state: State) -> Symbol:
     """&x: nothing is read."""
     if target.kind == "identifier":
-        state.unset -= {target.text}
+        state.uninitialized -= {target.text}
         value = state.variables.get(target.text)
         if isinstance(value, Input) and "*" not in state.types.get(target.text, ""):
             return value

@@ -32,7 +32,7 @@ def _most(walker: Walker, this: Call, state: State) -> Symbol:
 def _first(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
     if values and is_callback(walker, values[0]):
-        state.handed = True
+        state.callback_escaped = True
     return values[0] if values else UNKNOWN
 
 
@@ -44,7 +44,7 @@ def _thrower(walker: Walker, this: Call, state: State) -> Symbol:
 
 def _ends(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("call", this.node, state, name=this.name, by=this.values(walker, state))
-    state.possible = False
+    state.feasible = False
     return UNKNOWN
 
 
@@ -80,10 +80,10 @@ def lock(walker: Walker, this: Call, state: State) -> Symbol:
     if this.name in ("lock", "Lock"):
         walker.note("lock", this.node, state, on=mutex, name=this.name)
         state.locks = (*state.locks, (mutex, this.node))
-        state.manual = (*state.manual, mutex)
+        state.manual_locks = (*state.manual_locks, mutex)
     else:
         state.locks = tuple(held for held in state.locks if held[0] != mutex)
-        state.manual = tuple(held for held in state.manual if held != mutex)
+        state.manual_locks = tuple(held for held in state.manual_locks if held != mutex)
     return UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""What is known at one point of one path: the values of variables, what was checked, what is held."""
+"""The abstract state at one point of one path: symbolic values of variables, the path condition, what is held."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_STATES = 16  # kept apart at one point
 
 
 class Fact(NamedTuple):
-    """A condition that holds here, or does not."""
+    """One condition of the path condition: it holds here, or does not."""
 
     condition: Symbol
     holds: bool
@@ -59,23 +59,23 @@ class State:
     variables: dict[str, Symbol] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     members: dict[str, Symbol] = field(default_factory=dict)
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Fact, ...] = ()  # the path condition
     shapes: dict[Symbol, Symbol] = field(default_factory=dict)  # buffer -> shape or number of elements
     outputs: frozenset[Symbol] = frozenset()  # those that were set
     written: frozenset[Symbol] = frozenset()  # buffers
     held: dict[Symbol, Held] = field(default_factory=dict)
     locks: tuple[tuple[Symbol, Node], ...] = ()
-    manual: tuple[Symbol, ...] = ()  # locks that no object gives back
-    done: int = 0  # calls of the callback
-    handed: bool = False  # the callback went elsewhere
+    manual_locks: tuple[Symbol, ...] = ()  # locks that no object gives back
+    callback_calls: int = 0  # calls of the callback
+    callback_escaped: bool = False  # the callback went elsewhere
     failed: Node | None = None  # where a status was set, though the function goes on
-    wrong: Symbol = UNKNOWN  # what was found to be wrong there
-    let_go: Node | None = None  # the call that came back from there
-    ways: tuple[Node, ...] = ()  # branches that were taken
-    unset: frozenset[str] = frozenset()  # variables that were declared and not set
-    refers: dict[str, Symbol] = field(default_factory=dict)  # variables that point into a container
-    stale: frozenset[str] = frozenset()  # those whose container has moved its elements since
-    possible: bool = True
+    failed_condition: Symbol = UNKNOWN  # what was found to be wrong there
+    returned_from: Node | None = None  # the call that came back from there
+    branches: tuple[Node, ...] = ()  # branches that were taken
+    uninitialized: frozenset[str] = frozenset()  # variables that were declared and not set
+    references: dict[str, Symbol] = field(default_factory=dict)  # variables that point into a container
+    invalidated: frozenset[str] = frozenset()  # those whose container has moved its elements since
+    feasible: bool = True
 
     def copy(self) -> State:
         return replace(
@@ -85,7 +85,7 @@ class State:
             members=dict(self.members),
             shapes=dict(self.shapes),
             held=dict(self.held),
-            refers=dict(self.refers),
+            references=dict(self.references),
         )
 
     @property
@@ -95,10 +95,10 @@ class State:
         nulls = frozenset(name for name, value in self.variables.items() if value == NULL)
         locks = tuple(lock for lock, _ in self.locks)
         failed = self.failed.start if self.failed else None
-        return (held, nulls, locks, self.manual, self.done, self.handed, failed, self.outputs)
+        return (held, nulls, locks, self.manual_locks, self.callback_calls, self.callback_escaped, failed, self.outputs)
 
     def assume(self, condition: Symbol, holds: bool, loop: bool = False) -> None:
-        """Takes the condition for true (or not); `possible` is lost where that contradicts what is known."""
+        """Takes the condition for true (or not); `feasible` is lost where that contradicts what is known."""
         match condition:
             case Not(value):
                 self.assume(value, not holds, loop)
@@ -106,17 +106,17 @@ class State:
                 self.assume(left, holds, loop)
                 self.assume(right, holds, loop)
             case Bool(value):
-                self.possible &= value is holds
+                self.feasible &= value is holds
             case Ok(ErrorStatus() | SuccessStatus()):
-                self.possible &= (condition.status == SUCCESS) is holds
+                self.feasible &= (condition.status == SUCCESS) is holds
             case Ok(ContextStatus()):  # ctx->status().ok()
-                self.possible &= (self.failed is None) is holds
+                self.feasible &= (self.failed is None) is holds
             case _:
                 missing = _missing(condition, holds)
                 if missing is not None and missing in self.held:
                     self.held = {symbol: held for symbol, held in self.held.items() if symbol != missing}
                 elif (known := _null_test(condition)) is not None:
-                    self.possible &= known is holds
+                    self.feasible &= known is holds
                 self._remember(condition, holds, loop)
 
     def escape(self, value: Symbol) -> None:
@@ -132,14 +132,14 @@ class State:
 
     def _remember(self, condition: Symbol, holds: bool, loop: bool) -> None:
         if any(fact.condition == condition and fact.holds is not holds for fact in self.facts):
-            self.possible = False
+            self.feasible = False
         fact = Fact(condition, holds, loop)
         if fact not in self.facts:
             self.facts = (*self.facts, fact)
 
     def moved(self, container: Symbol) -> None:
         """The elements of a container may be elsewhere now."""
-        self.stale |= {name for name, owner in self.refers.items() if owner == container}
+        self.invalidated |= {name for name, owner in self.references.items() if owner == container}
 
     def forget(self, symbol: Symbol) -> None:
         """Facts about a variable that changed."""
@@ -170,7 +170,7 @@ def _joined(left: State, right: State) -> State:
     made.facts = tuple(fact for fact in left.facts if fact in right.facts)
     made.shapes = {symbol: shape for symbol, shape in left.shapes.items() if right.shapes.get(symbol) == shape}
     made.written = left.written & right.written
-    made.unset = left.unset | right.unset
+    made.uninitialized = left.uninitialized | right.uninitialized
     return made
 
 

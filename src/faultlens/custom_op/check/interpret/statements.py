@@ -29,7 +29,7 @@ def _compound(walker: Walker, node: Node, states: list[State]) -> list[State]:
             variables, types, _ = before[0]
             _restore(end.variables, variables, name)
             _restore(end.types, types, name)
-            end.unset -= {name} if name not in variables else frozenset()
+            end.uninitialized -= {name} if name not in variables else frozenset()
         end.locks = tuple(lock for lock in end.locks if lock in locks)
     return ends
 
@@ -122,8 +122,8 @@ def _if(walker: Walker, node: Node, states: list[State]) -> list[State]:
             for holds, branch in ((True, then), (False, other)):
                 taken = asked.copy()
                 taken.assume(condition, holds)
-                taken.ways = (*taken.ways, branch or node)
-                if taken.possible:
+                taken.branches = (*taken.branches, branch or node)
+                if taken.feasible:
                     ends += walker.statement(branch, [taken]) if branch is not None else [taken]
     return ends
 
@@ -159,7 +159,7 @@ def _switch(walker: Walker, node: Node, states: list[State]) -> list[State]:
             begins.append(asked)
     for case in cases:
         inner = [child for child in case.children if child not in case.all("value")]
-        entered = [replace(begin.copy(), ways=(*begin.ways, case)) for begin in begins]
+        entered = [replace(begin.copy(), branches=(*begin.branches, case)) for begin in begins]
         falling = walker.block(inner, join(entered + falling, MOST_STATES))
     ends = falling + frame.breaks.pop()
     has_default = any(case.get("value") is None for case in cases)

@@ -40,7 +40,7 @@ def _dim(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("dim", this.node, state, on=tensor, by=(at,))
     least = ZERO if Rank(tensor) in parts(at) else at  # x.dim_size(x.dims() - 1)
     state.assume(Survived(Binary(">", Rank(tensor), least)), True)
-    state.possible = True
+    state.feasible = True
     return Dim(tensor, at)
 
 
@@ -63,7 +63,7 @@ def _view(walker: Walker, this: Call, state: State) -> Symbol:
     if rank is not None:  # whoever is behind it was alive after the CHECK
         asked = Binary("==", NumElements(tensor), ONE) if rank == 0 else Binary("==", Rank(tensor), number(rank))
         state.assume(asked, True)
-        state.possible = True
+        state.feasible = True
     return View(tensor, this.name, type_, rank)
 
 

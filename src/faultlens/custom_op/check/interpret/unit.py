@@ -24,7 +24,7 @@ _KERNELS = re.compile(r"OpKernel|DatasetOp|XlaOp|BinaryOp|UnaryOp|BinaryElementW
 
 
 @dataclass(eq=False)
-class Followed:
+class FunctionSummary:
     """A function that somebody outside calls, and what it does."""
 
     unit: Unit
@@ -78,12 +78,12 @@ class Unit(Program):
         return self._run(walker, function, State()).events if function is not None else []
 
     @cached_property
-    def followed(self) -> list[Followed]:
+    def summaries(self) -> list[FunctionSummary]:
         """Kernels, and the other functions that nobody here calls."""
         found = [self._kernel(class_) for class_ in self.classes.values() if self._is_kernel(class_)]
-        followed = [each for each in found if each is not None]
-        reached = {id(event.place.function) for each in followed for event in each.events}
-        reached |= {id(each.function) for each in followed}
+        summaries = [each for each in found if each is not None]
+        reached = {id(event.point.function) for each in summaries for event in each.events}
+        reached |= {id(each.function) for each in summaries}
         called = {
             name_of(call.get("function")) for source in self.files for call in source.root.find("call_expression")
         }
@@ -93,8 +93,8 @@ class Unit(Program):
                 and self.judges(function.node)
                 and not (function.name in called and function.of_class == "")
             ):
-                followed.append(self._free(function))
-        return followed
+                summaries.append(self._free(function))
+        return summaries
 
     def _is_kernel(self, class_: Class) -> bool:
         return any(_KERNELS.search(base) for base in class_.bases) or any(
@@ -104,7 +104,7 @@ class Unit(Program):
     def _walker(self, owner: Class | None = None, op: Op | None = None) -> Walker:
         return Walker(HANDLERS, self, lambda name: self.constants.get(name), owner, op)
 
-    def _kernel(self, class_: Class) -> Followed | None:
+    def _kernel(self, class_: Class) -> FunctionSummary | None:
         compute = self.method(class_.name, "Compute") or self.method(class_.name, "ComputeAsync")
         if compute is None or not self.judges(compute.node):
             return None
@@ -122,25 +122,25 @@ class Unit(Program):
         runner = self._walker(class_, op)
         runner.callback = _callback(compute)
         found = self._run(runner, compute, state)
-        return Followed(self, compute, found.events, class_, op, kernels, found.whole, runner.callback)
+        return FunctionSummary(self, compute, found.events, class_, op, kernels, found.whole, runner.callback)
 
     def _common(self, ops: list[Op]) -> Op | None:
         """The op, where the class serves one, or several that are alike."""
         alike = len({(len(op.inputs), len(op.outputs)) for op in ops}) == 1
         return ops[0] if alike else None
 
-    def _free(self, function: Function) -> Followed:
+    def _free(self, function: Function) -> FunctionSummary:
         owner = self.classes.get(function.of_class)
         return self._run(self._walker(owner), function, State())
 
-    def _run(self, walker: Walker, function: Function, state: State) -> Followed:
+    def _run(self, walker: Walker, function: Function, state: State) -> FunctionSummary:
         whole = True
         walker.ends = []
         try:
             walker.ends = [end for end, _ in walker.follow(function, state)]
         except (TooManyPathsError, RecursionError):
             whole = False
-        return Followed(self, function, walker.events, walker.owner, walker.op, (), whole)
+        return FunctionSummary(self, function, walker.events, walker.owner, walker.op, (), whole)
 
 
 def _after_constructor(ends: Iterable[State]) -> State | None:

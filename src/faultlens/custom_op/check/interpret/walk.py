@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from faultlens.custom_op.check.interpret.buffer_symbols import Vector
-from faultlens.custom_op.check.interpret.events import Event, Kind, Place
+from faultlens.custom_op.check.interpret.events import Event, Kind, ProgramPoint
 from faultlens.custom_op.check.interpret.program import Program
 from faultlens.custom_op.check.interpret.state import MOST_STATES, State, join
 from faultlens.custom_op.check.interpret.symbols import CONTEXT, UNKNOWN, ZERO, Member, Param, Symbol
@@ -154,7 +154,7 @@ class Walker:
         handler = self._handlers.statements.get(node.kind)
         if handler is not None and states:
             states = handler(self, node, states)
-        return join([state for state in states if state.possible], MOST_STATES)
+        return join([state for state in states if state.feasible], MOST_STATES)
 
     def block(self, nodes: Iterable[Node], states: list[State]) -> list[State]:
         for node in nodes:
@@ -178,8 +178,8 @@ class Walker:
     ) -> None:
         if not self.frames:  # the value of a constant
             return
-        place = Place.of(state, self.function, self.parallel, self.tries > 0, self.loops > 0, self.calls)
-        self.events.append(Event(kind, node, place, on, tuple(by), name, detail, write))
+        point = ProgramPoint.of(state, self.function, self.parallel, self.tries > 0, self.loops > 0, self.calls)
+        self.events.append(Event(kind, node, point, on, tuple(by), name, detail, write))
 
     # ---------------------------------------------------------------------------------------- choices
 
@@ -193,7 +193,7 @@ class Walker:
                 self._choices = Choices(prefix, known=known)
                 attempt = state.copy()
                 value = action(attempt)
-                if attempt.possible:
+                if attempt.feasible:
                     found.append((attempt, value))
                 taken, ways = self._choices.taken, self._choices.ways
                 for at in range(len(prefix), len(ways)):

@@ -31,7 +31,7 @@ from faultlens.custom_op.check.interpret.symbols import (
     Variable,
     is_binary,
 )
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import size_of
 from faultlens.records.op_finding import OpFinding
@@ -52,14 +52,14 @@ class BufferOverflow(Rule):
     severity = "error"
     headline = "an array of fixed length is filled by the length of the input"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("copy")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("copy")):
             array = _array(event.on)
             if array is None:
                 continue
             if event.detail == "text":
                 if any(not isinstance(value, (String, Int, Char)) for value in event.by) and not _short(event):
-                    yield self._finding(event, followed, f"`{event.name}` does not know how long the array is")
+                    yield self._finding(event, summary, f"`{event.name}` does not know how long the array is")
                 continue
             size, room = event.by[1], constant(array.size)
             known = constant(size)
@@ -69,14 +69,14 @@ class BufferOverflow(Rule):
                 and known > room * (size_of(array.type) or 1)
                 and event.name.startswith("mem")
             ):
-                yield self._finding(event, followed, f"{known} bytes into {room * (size_of(array.type) or 1)}")
+                yield self._finding(event, summary, f"{known} bytes into {room * (size_of(array.type) or 1)}")
             elif (
                 room is not None
                 and any(isinstance(part, _COUNTS) for part in origins(size))
                 and not _limited(event, size)
             ):
-                yield self._finding(event, followed, "as much as the input has goes into an array of fixed length")
-        for event in good(followed.of("index")):
+                yield self._finding(event, summary, "as much as the input has goes into an array of fixed length")
+        for event in good(summary.of("index")):
             array = _array(event.on)
             if array is None or constant(array.size) is None or not event.by:
                 continue
@@ -84,15 +84,15 @@ class BufferOverflow(Rule):
             loops = [part for part in origins(index) if isinstance(part, Loop)]
             high = highest(index) if loops else None
             open_ = [part for part in linear(high) if isinstance(part, (NumElements, Dim, Attr))] if high else []
-            if open_ and not any(speaks_of(event.place, part) for part in (*open_, *loops)):
+            if open_ and not any(speaks_of(event.point, part) for part in (*open_, *loops)):
                 yield self._finding(
-                    event, followed, "the loop runs as far as the input, and the array has a fixed length"
+                    event, summary, "the loop runs as far as the input, and the array has a fixed length"
                 )
 
-    def _finding(self, event: Event, followed: Followed, title: str) -> OpFinding:
+    def _finding(self, event: Event, summary: FunctionSummary, title: str) -> OpFinding:
         return self.found(
             event, title, "take what grows with the input, or check the length", "std::vector<float> values(n);",
-            followed=followed,
+            summary=summary,
         )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _limited(event: Event, size: Symbol) -> bool:
     if any(_limits(part) for part in parts(size)):
         return True
     return any(
-        part in parts(fact.condition) for fact in facts(event.place) for part in parts(size) if isinstance(part, _OPEN)
+        part in parts(fact.condition) for fact in facts(event.point) for part in parts(size) if isinstance(part, _OPEN)
     )
 
 
@@ -118,7 +118,7 @@ def _short(event: Event) -> bool:
     """A check of the length, or numbers only: sprintf(buffer, "%d", i) with room for any number."""
     checked = any(
         part in parts(fact.condition)
-        for fact in facts(event.place)
+        for fact in facts(event.point)
         for value in event.by
         for part in parts(value)
         if isinstance(part, (*_OPEN, Param, Variable))

@@ -10,7 +10,7 @@ from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.linear import constant
 from faultlens.custom_op.check.interpret.state import Fact
 from faultlens.custom_op.check.interpret.symbols import Attr, Negative, Symbol, Unsigned
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Op
 from faultlens.custom_op.check.syntax.types import is_integer
@@ -33,12 +33,12 @@ class DivisionByData(Rule):
     severity = "error"
     headline = "an integer is divided by a value that the caller can make zero"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("divide")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("divide")):
             divisor = _bare(event.by[0])
             if event.name == "/" and not is_integer(event.detail):
                 continue
-            what = _what(event, divisor, followed.op)
+            what = _what(event, divisor, summary.op)
             if what:
                 context = context_of(event.node)
                 yield self.found(
@@ -46,7 +46,7 @@ class DivisionByData(Rule):
                     f"an integer is divided by {what}, which may be 0",
                     "check it first",
                     f'OP_REQUIRES({context}, divisor != 0, errors::InvalidArgument("must not be 0"));',
-                    followed=followed,
+                    summary=summary,
                 )
 
 
@@ -63,7 +63,7 @@ def _what(event: Event, divisor: Symbol, op: Op | None) -> str:
         if _not_zero(event, divisor) or (divisor.type and not is_integer(divisor.type)):
             return ""
         return f"a value from {tensor_named(divisor.buffer, op)}"
-    if isinstance(divisor, Attr) and op is not None and not speaks_of(event.place, divisor):
+    if isinstance(divisor, Attr) and op is not None and not speaks_of(event.point, divisor):
         known = op.attributes.get(divisor.name)
         if known is not None and known.kind == "int" and (known.least is None or known.least <= 0):
             return f"the attribute `{divisor.name}`"
@@ -82,7 +82,7 @@ def _may_stay_empty(event: Event, divisor: Symbol) -> bool:
         return False
     return not any(
         isinstance(part, Length) and isinstance(part.subject, Vector) and part.subject.place == container.place
-        for fact in event.place.facts
+        for fact in event.point.facts
         for part in _all_parts(fact)
     )
 
@@ -97,7 +97,7 @@ def _not_zero(event: Event, divisor: Element) -> bool:
     """`!= 0`, `> 0`, also in a loop before that checks all values."""
     return any(
         above_zero(fact, part) if isinstance(part, Element) else True
-        for fact in facts(event.place)
+        for fact in facts(event.point)
         for part in told(fact.condition)
         if (isinstance(part, Element) and part.buffer == divisor.buffer)
         or part in (Whole(divisor.buffer), DataOf(divisor.buffer))

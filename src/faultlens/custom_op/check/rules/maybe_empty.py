@@ -16,10 +16,10 @@ from faultlens.custom_op.check.interpret.buffer_symbols import (
     is_tensor,
 )
 from faultlens.custom_op.check.interpret.composition import parts
-from faultlens.custom_op.check.interpret.events import Event, Place
+from faultlens.custom_op.check.interpret.events import Event, ProgramPoint
 from faultlens.custom_op.check.interpret.linear import constant, linear, minus
 from faultlens.custom_op.check.interpret.symbols import ONE, Product, Symbol
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import is_integer
 from faultlens.custom_op.check.wording import context_of, tensor_named
@@ -44,16 +44,16 @@ class MaybeEmpty(Rule):
     severity = "error"
     headline = "the first or last element, or a division by the size, of a tensor that may be empty"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("index")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("index")):
             if is_tensor(event.on) and not isinstance(event.on, Temporary):
-                yield from self._element(event, followed)
+                yield from self._element(event, summary)
             elif isinstance(event.on, Vector):
-                yield from self._container(event, followed)
-        for event in good(followed.of("divide")):
-            yield from self._division(event, followed)
+                yield from self._container(event, summary)
+        for event in good(summary.of("divide")):
+            yield from self._division(event, summary)
 
-    def _element(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+    def _element(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
         if event.name not in ("flat", "ptr", "vec", "unaligned_flat", "matrix", "tensor"):
             return
         for index in event.by:
@@ -61,20 +61,20 @@ class MaybeEmpty(Rule):
             last, most = _is_last(index, event.on), _extreme(index, event.on)
             if (known is None or known < 0) and not last and not most:
                 continue
-            if most and speaks_of(event.place, index):
+            if most and speaks_of(event.point, index):
                 return
-            if not_empty(event.place, event.on) or (known and size_told(event.place, event.on)):
+            if not_empty(event.point, event.on) or (known and size_told(event.point, event.on)):
                 return
-            if isinstance(event.on, Output) and not _may_be_empty(event.place, event.on):
+            if isinstance(event.on, Output) and not _may_be_empty(event.point, event.on):
                 return
             which = f"what {most} finds" if most else "the last element" if last else f"element {known}"
-            name = tensor_named(event.on, followed.op)
+            name = tensor_named(event.on, summary.op)
             may = "which may be empty" if not known else "which may have fewer"
-            yield self._finding(event, followed, f"{which} of {name} is used, {may}", event.on, known or 0)
+            yield self._finding(event, summary, f"{which} of {name} is used, {may}", event.on, known or 0)
             return
 
-    def _container(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        size = event.place.shapes.get(event.on)
+    def _container(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
+        size = event.point.shapes.get(event.on)
         if size is None or not event.by:
             return
         tensors = _sized_by(size)
@@ -86,13 +86,11 @@ class MaybeEmpty(Rule):
             and set(linear(size)) <= {NumElements(each) for each in tensors}
         ):
             tensor = next(iter(tensors))
-            if not not_empty(event.place, tensor):
-                name = tensor_named(tensor, followed.op)
-                yield self._finding(
-                    event, followed, f"it has as many elements as {name}, which may be empty", tensor, 0
-                )
+            if not not_empty(event.point, tensor):
+                name = tensor_named(tensor, summary.op)
+                yield self._finding(event, summary, f"it has as many elements as {name}, which may be empty", tensor, 0)
 
-    def _division(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+    def _division(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
         divisor = event.by[0]
         if event.name == "/" and not is_integer(event.detail):
             return
@@ -102,17 +100,17 @@ class MaybeEmpty(Rule):
             return
         tensors = {tensor for atom in sizes for tensor in _sized_by(atom)}
         for tensor in sorted(tensors, key=repr):
-            if not not_empty(event.place, tensor) and not any(
-                divisor in parts(fact.condition) for fact in facts(event.place)
+            if not not_empty(event.point, tensor) and not any(
+                divisor in parts(fact.condition) for fact in facts(event.point)
             ):
-                name = tensor_named(tensor, followed.op)
+                name = tensor_named(tensor, summary.op)
                 sign = "divided by" if event.name == "/" else "taken modulo"
                 yield self._finding(
-                    event, followed, f"an integer is {sign} the size of {name}, which may be 0", tensor, 0
+                    event, summary, f"an integer is {sign} the size of {name}, which may be 0", tensor, 0
                 )
                 return
 
-    def _finding(self, event: Event, followed: Followed, title: str, tensor: Symbol, least: int) -> OpFinding:
+    def _finding(self, event: Event, summary: FunctionSummary, title: str, tensor: Symbol, least: int) -> OpFinding:
         context = context_of(event.node)
         x = f"{context}->input({tensor.index})" if isinstance(tensor, Input) and isinstance(tensor.index, int) else "x"
         return self.found(
@@ -121,7 +119,7 @@ class MaybeEmpty(Rule):
             "ask first whether there are any",
             f"OP_REQUIRES({context}, {x}.NumElements() > {least},\n"
             '            errors::InvalidArgument("the input must not be empty"));',
-            followed=followed,
+            summary=summary,
         )
 
 
@@ -144,9 +142,9 @@ def _extreme(index: Symbol, tensor: Symbol) -> str:
     return ""
 
 
-def _may_be_empty(place: Place, output: Symbol) -> bool:
+def _may_be_empty(point: ProgramPoint, output: Symbol) -> bool:
     """An output that was allocated with the shape of an input, or with its size."""
-    match place.shapes.get(output):
+    match point.shapes.get(output):
         case Shape():
             return True
         case ShapeOf(dims):

@@ -35,7 +35,7 @@ from faultlens.custom_op.check.interpret.symbols import (
     is_binary,
     number,
 )
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import size_of
 from faultlens.records.op_finding import OpFinding
@@ -52,17 +52,17 @@ class PastTheEnd(Rule):
     severity = "error"
     headline = "an index that leaves the buffer by construction"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("index")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("index")):
             many = len(event.by) > 1
             for at, index in enumerate(event.by):
-                size = dimension(event.place, event.on, at) if many else extent(event.place, event.on)
+                size = dimension(event.point, event.on, at) if many else extent(event.point, event.on)
                 beyond = _beyond(event, index, size)
                 if beyond:
                     verb = "written" if event.write else "read"
                     yield self.found(
                         event, f"{beyond} is {verb}", "let the loop end where the buffer does", _fix(index),
-                        followed=followed,
+                        summary=summary,
                     )  # fmt: skip
                     break
                 if many and (swapped := _swapped(event, index, at)):
@@ -70,15 +70,15 @@ class PastTheEnd(Rule):
                         event,
                         f"dimension {at} is indexed by a counter that runs over dimension {swapped - 1}",
                         "swap the indices, or the limits of the loops",
-                        followed=followed,
+                        summary=summary,
                     )
                     break
-        for event in good(followed.of("copy", "call")):
+        for event in good(summary.of("copy", "call")):
             if wide := _wide(event):
                 yield self.found(
                     event, f"{wide}, and the last one is read or written beyond the end",
                     "let the loop end before the last full step, and treat the rest alone",
-                    "for (; i + step <= n; i += step) …", followed=followed,
+                    "for (; i + step <= n; i += step) …", summary=summary,
                 )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _bytes(event: Event) -> int | None:
         return constant(size)
     named = size.text.removeprefix("sizeof").strip("() ")
     declared = re.search(
-        rf"([\w:]+)\s+(?:\w+[^,;()]*,\s*)*{re.escape(named)}\b\s*[;,=]", event.place.function.body.text
+        rf"([\w:]+)\s+(?:\w+[^,;()]*,\s*)*{re.escape(named)}\b\s*[;,=]", event.point.function.body.text
     )
     return size_of(named) or (size_of(declared[1]) if declared else None)
 
@@ -130,11 +130,11 @@ def _beyond(event: Event, index: Symbol, size: Symbol | None) -> str:
     counters = loops_in(index)
     if stepped := _stepped(event, index):
         return stepped
-    if isinstance(event.on, Vector) and size == ZERO and ".reserve(" in event.place.function.body.text:
+    if isinstance(event.on, Vector) and size == ZERO and ".reserve(" in event.point.function.body.text:
         return "an element of a vector that has none (reserve makes no elements)"
-    if size is not None and any(data_in(index)) and lets_end_pass(event.place, index, size):
+    if size is not None and any(data_in(index)) and lets_end_pass(event.point, index, size):
         return "the element behind the last, which the check lets pass,"
-    guarded = any(part in parts(fact.condition) for fact in facts(event.place) for part in (index, *counters))
+    guarded = any(part in parts(fact.condition) for fact in facts(event.point) for part in (index, *counters))
     if guarded:
         return ""
     if not counters and constant(index) is None:
@@ -166,9 +166,9 @@ def _stepped(event: Event, index: Symbol) -> str:
     limit = counters[0].limit
     if not isinstance(limit, (NumElements, Dim, Element, Length, Attr, Param, ViewDim)):
         return ""
-    told = any(part in parts(fact.condition) for fact in facts(event.place) for part in (index, counters[0]))
+    told = any(part in parts(fact.condition) for fact in facts(event.point) for part in (index, counters[0]))
     asked = any(
-        is_binary(part, "%") and limit in parts(part) for fact in facts(event.place) for part in parts(fact.condition)
+        is_binary(part, "%") and limit in parts(part) for fact in facts(event.point) for part in parts(fact.condition)
     )
     return "" if told or asked else f"in steps of {step}, an element behind the last"
 
@@ -177,10 +177,10 @@ def _swapped(event: Event, index: Symbol, at: int) -> int:
     """The dimension that the counter runs over, plus one; 0 where it is the right one or not known."""
     if not isinstance(index, Loop) or not is_tensor(event.on):
         return 0
-    limit, own = index.limit, dimension(event.place, event.on, at)
+    limit, own = index.limit, dimension(event.point, event.on, at)
     if not isinstance(limit, Dim) or not isinstance(own, Dim) or limit == own or limit.subject != own.subject:
         return 0
-    asked = any(limit in parts(fact.condition) or own in parts(fact.condition) for fact in facts(event.place))
+    asked = any(limit in parts(fact.condition) or own in parts(fact.condition) for fact in facts(event.point))
     return limit.axis.value + 1 if isinstance(limit.axis, Int) and not asked else 0
 
 

@@ -7,10 +7,10 @@ from faultlens.custom_op.check.extents import related
 from faultlens.custom_op.check.interpret.buffer_symbols import Dim, Element, Input, NumElements, Output, Shape, ShapeOf
 from faultlens.custom_op.check.interpret.call_symbols import Braces, Result
 from faultlens.custom_op.check.interpret.composition import parts
-from faultlens.custom_op.check.interpret.events import Event, Place
+from faultlens.custom_op.check.interpret.events import Event, ProgramPoint
 from faultlens.custom_op.check.interpret.linear import minus
 from faultlens.custom_op.check.interpret.symbols import CONTEXT, ONE, UNKNOWN, Attr, Binary, Int, Symbol, is_binary
-from faultlens.custom_op.check.interpret.unit import Followed, Unit
+from faultlens.custom_op.check.interpret.unit import FunctionSummary, Unit
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.registered import Op
 from faultlens.custom_op.check.syntax.syntax import Node
@@ -31,22 +31,22 @@ class ShapeDisagrees(Rule):
     severity = "warning"
     headline = "the shape function says something else than Compute allocates"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        op = followed.op
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        op = summary.op
         if op is None or op.shape_function is None:
             return
-        said = _said(op, followed.unit)
-        for event in followed.of("output"):
+        said = _said(op, summary.unit)
+        for event in summary.of("output"):
             index = event.on.index if isinstance(event.on, Output) else None
             if len(event.by) < 2 or not isinstance(index, int) or index not in said:
                 continue
             (claimed, where), made = said[index], event.by[1]
-            if not _differ(claimed, made, event.place) and not _never_scalar(claimed, made, event):
+            if not _differ(claimed, made, event.point) and not _never_scalar(claimed, made, event):
                 continue
             if (
                 isinstance(claimed, Shape)
                 and isinstance(made, Shape)
-                and related(event.place, [claimed.subject], [made.subject])
+                and related(event.point, [claimed.subject], [made.subject])
             ):
                 continue
             gets, says = _words(made, op), _words(claimed, op)
@@ -54,7 +54,7 @@ class ShapeDisagrees(Rule):
                 where,
                 f"{tensor_named(event.on, op)} gets {gets}, and the shape function says {says}",
                 "let both say the same",
-                followed=followed,
+                summary=summary,
                 related=[("what is allocated", event.node)],
             )
             return
@@ -123,12 +123,12 @@ def _computed_dim(function: str, given: tuple[Symbol, ...]) -> Symbol:
     return UNKNOWN
 
 
-def _differ(claimed: Symbol, made: Symbol, place: Place) -> bool:
+def _differ(claimed: Symbol, made: Symbol, point: ProgramPoint) -> bool:
     match claimed, made:
         case Shape(tensor), Shape(other):
             return tensor != other and isinstance(other, Input)
         case ShapeOf(said), ShapeOf(dims):
-            return len(said) != len(dims) or any(_other_size(*pair, place) for pair in zip(said, dims, strict=True))
+            return len(said) != len(dims) or any(_other_size(*pair, point) for pair in zip(said, dims, strict=True))
         case Shape(tensor), ShapeOf(dims):
             return not _made_of(dims, tensor)
     return False
@@ -136,10 +136,10 @@ def _differ(claimed: Symbol, made: Symbol, place: Place) -> bool:
 
 def _never_scalar(claimed: Symbol, made: Symbol, event: Event) -> bool:
     """A scalar is promised, and the output gets the shape of an input whose rank nobody limits."""
-    return claimed == SCALAR and isinstance(made, Shape) and not rank_known(event.place, made.subject)
+    return claimed == SCALAR and isinstance(made, Shape) and not rank_known(event.point, made.subject)
 
 
-def _other_size(claimed: Symbol, made: Symbol, place: Place) -> bool:
+def _other_size(claimed: Symbol, made: Symbol, point: ProgramPoint) -> bool:
     """k against k + 1, dimension 0 against dimension 1 of the same input."""
     if not all(_is_known(part) for part in (*parts(claimed), *parts(made))):
         return False
@@ -148,7 +148,7 @@ def _other_size(claimed: Symbol, made: Symbol, place: Place) -> bool:
     match claimed, made:
         case (Dim(owner, Int(one)), Dim(other, Int(two))) | (Element(owner, Int(one)), Element(other, Int(two))):
             if owner == other and one != two:
-                return not any(parts(fact.condition) >= {claimed, made} for fact in facts(place))  # they may be equal
+                return not any(parts(fact.condition) >= {claimed, made} for fact in facts(point))  # they may be equal
     return False
 
 

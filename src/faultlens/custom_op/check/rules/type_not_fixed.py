@@ -16,7 +16,7 @@ from faultlens.custom_op.check.interpret.call_symbols import Field, Result
 from faultlens.custom_op.check.interpret.composition import origins, parts
 from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.symbols import Attr, Symbol
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Argument, Kernel, Op
 from faultlens.custom_op.check.syntax.types import KNOWN, tidy
@@ -39,11 +39,11 @@ class TypeNotFixed(Rule):
     severity = "error"
     headline = "elements are used as a type that the registration does not guarantee"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        ops = [(kernel, op) for kernel in followed.kernels if (op := followed.unit.op(kernel.op)) is not None]
-        for event in good(followed.of("raw", "copy")):
-            yield from self._bytes(event, followed, ops)
-        for event in good(followed.of("view", "cast")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        ops = [(kernel, op) for kernel in summary.kernels if (op := summary.unit.op(kernel.op)) is not None]
+        for event in good(summary.of("raw", "copy")):
+            yield from self._bytes(event, summary, ops)
+        for event in good(summary.of("view", "cast")):
             tensor, type_ = _used_as(event)
             if tensor is None:
                 continue
@@ -51,12 +51,12 @@ class TypeNotFixed(Rule):
                 argument = _argument(op, tensor)
                 if argument is None or _asked(event, argument):
                     continue
-                actual = self._possible(followed, kernel, op, argument, type_)
+                actual = self._possible(summary, kernel, op, argument, type_)
                 if actual:
-                    yield self._finding(event, followed, kernel, op, tensor, argument, type_, actual)
+                    yield self._finding(event, summary, kernel, op, tensor, argument, type_, actual)
                     break
 
-    def _bytes(self, event: Event, followed: Followed, ops: list[tuple[Kernel, Op]]) -> Iterator[OpFinding]:
+    def _bytes(self, event: Event, summary: FunctionSummary, ops: list[tuple[Kernel, Op]]) -> Iterator[OpFinding]:
         """x.tensor_data(), memcpy(…, x.data(), …) where the type may be string: those bytes are pointers."""
         sides = (
             (event.on,) if event.name == "tensor_data" else (event.on, *event.by[:1]) if event.kind == "copy" else ()
@@ -78,14 +78,14 @@ class TypeNotFixed(Rule):
                         "refuse types that cannot be copied as bytes",
                         f"OP_REQUIRES({context_of(event.node)}, DataTypeCanUseMemcpy(x.dtype()),\n"
                         '            errors::Unimplemented("not for ", DataTypeString(x.dtype())));',
-                        followed=followed,
+                        summary=summary,
                         related=[("registered here", kernel.node)],
                     )
                     return
 
-    def _possible(self, followed: Followed, kernel: Kernel, op: Op, argument: Argument, type_: str) -> str:
+    def _possible(self, summary: FunctionSummary, kernel: Kernel, op: Op, argument: Argument, type_: str) -> str:
         """Another type that the tensor can have here; "" where it cannot."""
-        types = followed.owner.types if followed.owner else ()
+        types = summary.owner.types if summary.owner else ()
         if type_ in types:
             at = types.index(type_)
             used = kernel.class_types[at] if at < len(kernel.class_types) else ""
@@ -108,7 +108,7 @@ class TypeNotFixed(Rule):
     def _finding(
         self,
         event: Event,
-        followed: Followed,
+        summary: FunctionSummary,
         kernel: Kernel,
         op: Op,
         tensor: Symbol,
@@ -130,7 +130,7 @@ class TypeNotFixed(Rule):
             code = f"{event.name}<{actual}>()" if event.kind == "view" else ""
         name = tensor_named(tensor, op)
         return self.found(
-            event, f"{name} is used as {type_}, but {says}", fix, code, followed=followed,
+            event, f"{name} is used as {type_}, but {says}", fix, code, summary=summary,
             related=[("registered here", kernel.node)],
         )  # fmt: skip
 
@@ -159,7 +159,7 @@ def _asked(event: Event, argument: Argument) -> bool:
     attribute = Attr(argument.type)
     return any(
         isinstance(part, DType) or part == attribute or (isinstance(part, (Result, Field)) and _names_dtype(part))
-        for fact in facts(event.place)
+        for fact in facts(event.point)
         for part in parts(fact.condition)
     )
 

@@ -7,7 +7,7 @@ from faultlens.custom_op.check.interpret.buffer_symbols import Heap, Input, Poin
 from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.linear import is_constant, linear
 from faultlens.custom_op.check.interpret.symbols import ONE, UNKNOWN, ZERO, Int, Loop, Symbol
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.syntax import Node, name_of
 from faultlens.custom_op.check.syntax.types import size_of
@@ -39,17 +39,17 @@ class UnalignedAccess(Rule):
     severity = "error"
     headline = "aligned vector instructions on memory that may not be aligned"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("call")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("call")):
             found = _LOADS.match(event.name)
             mapped = re.fullmatch(r"Aligned(\d+)", event.name)
             if mapped and event.by and (why := _why(event.by[0], int(mapped[1]))):
                 says = f"an aligned Eigen::Map needs an address that is a multiple of {mapped[1]}, {why}"
-                yield self._finding(event, followed, says, "Eigen::Map<…, Eigen::Unaligned>")
+                yield self._finding(event, summary, says, "Eigen::Map<…, Eigen::Unaligned>")
             if event.name in ("__builtin_assume_aligned", "assume_aligned") and event.by:
                 width = _promised(event)
                 if why := _why(event.by[0], width):
-                    yield self._finding(event, followed, f"this promises a multiple of {width}, {why}", "")
+                    yield self._finding(event, summary, f"this promises a multiple of {width}, {why}", "")
             if found and event.by:
                 width = _WIDTHS[found[1]]
                 why = _why(event.by[0], width)
@@ -61,11 +61,11 @@ class UnalignedAccess(Rule):
                     )
                     yield self._finding(
                         event,
-                        followed,
+                        summary,
                         f"`{event.name}` needs an address that is a multiple of {width}, {why}",
                         f"{better}(…)",
                     )
-        for event in good(followed.of("cast")):
+        for event in good(summary.of("cast")):
             found = _VECTORS.search(event.detail)
             if found and "*" in event.detail and not _is_given(event.node):
                 width = _WIDTHS[found[1]]
@@ -73,21 +73,21 @@ class UnalignedAccess(Rule):
                 if why:
                     yield self._finding(
                         event,
-                        followed,
+                        summary,
                         f"a `{event.detail}` must be a multiple of {width}, {why}",
                         "_mm256_loadu_ps(p)",
                     )
-        for event in good(followed.of("call")):
+        for event in good(summary.of("call")):
             for instruction in _ALIGNED_MOVES.finditer(event.node.text if event.name == "asm" else ""):
                 place = _OPERAND.search(instruction[0])
                 pointer = event.by[int(place[1])] if place and int(place[1]) < len(event.by) else None
                 width = next((width for name, width in _REGISTERS.items() if name in instruction[0]), 16)
                 if pointer and (why := _why(pointer, width)):
                     says = f"`{instruction[1]}` needs an address that is a multiple of {width}, {why}"
-                    yield self._finding(event, followed, says, "vmovups (%0), %%ymm0")
+                    yield self._finding(event, summary, says, "vmovups (%0), %%ymm0")
 
-    def _finding(self, event: Event, followed: Followed, title: str, code: str) -> OpFinding:
-        return self.found(event, title, "use the form for any address", code, followed=followed)
+    def _finding(self, event: Event, summary: FunctionSummary, title: str, code: str) -> OpFinding:
+        return self.found(event, title, "use the form for any address", code, summary=summary)
 
 
 def _is_given(node: Node) -> bool:

@@ -22,7 +22,7 @@ from faultlens.custom_op.check.interpret.composition import loops_in, origins
 from faultlens.custom_op.check.interpret.events import Event
 from faultlens.custom_op.check.interpret.linear import constant, factors, linear
 from faultlens.custom_op.check.interpret.symbols import ONE, Conditional, Int, Limited, Loop, SizeOf, Symbol, is_binary
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, tensor_named
 from faultlens.records.op_finding import OpFinding
@@ -46,25 +46,25 @@ class UnrelatedSizes(Rule):
     severity = "error"
     headline = "a tensor is indexed by the size of another, and nothing has compared the two"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("index")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("index")):
             if isinstance(event.on, (Input, Output, Temporary)) and not any(event.on.operands()):
-                yield from self._index(event, followed)
-        for event in good(followed.of("copy")):
+                yield from self._index(event, summary)
+        for event in good(summary.of("copy")):
             if event.detail != "text":
-                yield from self._copy(event, followed)
+                yield from self._copy(event, summary)
 
-    def _index(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        place = event.place
+    def _index(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
+        point = event.point
         if (pair := forgotten(event)) is not None:
-            yield self._forgotten(event, followed, *pair)
+            yield self._forgotten(event, summary, *pair)
             return
         for at, index in enumerate(event.by):
             counters = loops_in(index)
-            if not counters or any(speaks_of(place, counter) for counter in counters) or _is_computed(index):
+            if not counters or any(speaks_of(point, counter) for counter in counters) or _is_computed(index):
                 continue
             many = len(event.by) > 1
-            size = dimension(place, event.on, at) if many else extent(place, event.on)
+            size = dimension(point, event.on, at) if many else extent(point, event.on)
             if size is None:
                 continue
             own = _tensors_of(size) | {event.on}
@@ -72,15 +72,15 @@ class UnrelatedSizes(Rule):
                 others = _tensors_of(counter.limit)
                 if not others or others & own or not _only_sizes(counter.limit):
                     continue
-                if not related(place, others, own):
-                    yield self._finding(event, followed, next(iter(sorted(others, key=repr))))
+                if not related(point, others, own):
+                    yield self._finding(event, summary, next(iter(sorted(others, key=repr))))
                     return
             count = _fixed_count(index)
-            if count and isinstance(event.on, Input) and not size_told(place, event.on):
-                yield self._too_small(event, followed, count)
+            if count and isinstance(event.on, Input) and not size_told(point, event.on):
+                yield self._too_small(event, summary, count)
                 return
 
-    def _copy(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+    def _copy(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
         source, size = event.by[0], event.by[1]
         others = _tensors_of(size)
         if not others or not _only_sizes(size):
@@ -89,16 +89,18 @@ class UnrelatedSizes(Rule):
             if not isinstance(side, Pointer) or not is_tensor(side.buffer):
                 continue
             buffer = side.buffer
-            known = extent(event.place, buffer)
+            known = extent(event.point, buffer)
             own = (_tensors_of(known) if known else set()) | {buffer}
-            if known is None or others & own or related(event.place, others, own):
+            if known is None or others & own or related(event.point, others, own):
                 continue
-            yield self._finding(event, followed, next(iter(sorted(others, key=repr))), buffer)
+            yield self._finding(event, summary, next(iter(sorted(others, key=repr))), buffer)
             return
 
-    def _finding(self, event: Event, followed: Followed, other: Symbol, buffer: Symbol | None = None) -> OpFinding:
+    def _finding(
+        self, event: Event, summary: FunctionSummary, other: Symbol, buffer: Symbol | None = None
+    ) -> OpFinding:
         target = buffer or event.on
-        first, second = tensor_named(target, followed.op), tensor_named(other, followed.op)
+        first, second = tensor_named(target, summary.op), tensor_named(other, summary.op)
         copied_to = isinstance(event.on, Pointer) and event.kind == "copy" and buffer == event.on.buffer
         verb = "written" if event.write or copied_to else "read"
         code = (
@@ -110,11 +112,11 @@ class UnrelatedSizes(Rule):
             f"{first} is {verb} as far as {second} is long, and nothing has compared their sizes",
             "compare the sizes first",
             code,
-            followed=followed,
+            summary=summary,
         )
 
-    def _forgotten(self, event: Event, followed: Followed, limit: Dim, own: Dim) -> OpFinding:
-        sizes = [f"dimension {constant(dim.axis)} of {tensor_named(dim.subject, followed.op)}" for dim in (own, limit)]
+    def _forgotten(self, event: Event, summary: FunctionSummary, limit: Dim, own: Dim) -> OpFinding:
+        sizes = [f"dimension {constant(dim.axis)} of {tensor_named(dim.subject, summary.op)}" for dim in (own, limit)]
         calls = [f"{_call(dim.subject)}.dim_size({constant(dim.axis)})" for dim in (own, limit)]
         return self.found(
             event,
@@ -122,18 +124,18 @@ class UnrelatedSizes(Rule):
             "compare these two",
             f"OP_REQUIRES({context_of(event.node)}, {calls[0]} == {calls[1]},\n"
             '            errors::InvalidArgument("the sizes do not fit"));',
-            followed=followed,
+            summary=summary,
         )
 
-    def _too_small(self, event: Event, followed: Followed, count: int) -> OpFinding:
-        name = tensor_named(event.on, followed.op)
+    def _too_small(self, event: Event, summary: FunctionSummary, count: int) -> OpFinding:
+        name = tensor_named(event.on, summary.op)
         return self.found(
             event,
             f"{count} elements of {name} are read, and nothing has checked that it has as many",
             "check the size first",
             f"OP_REQUIRES({context_of(event.node)}, {_call(event.on)}.NumElements() >= {count},\n"
             f'            errors::InvalidArgument("at least {count} elements are needed"));',
-            followed=followed,
+            summary=summary,
         )
 
 

@@ -1,4 +1,4 @@
-"""What the caller knows after a call of a function of the same source."""
+"""Call summaries: the states in which a function of the same source ends, with what it returns, for its caller."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from faultlens.custom_op.check.syntax.syntax import Node
 DEEPEST = 5  # calls within calls
 
 
-def followed(
+def summarize(
     walker: Walker, node: Node, function: Function, values: list[Symbol], state: State
 ) -> list[tuple[State, Symbol]]:
     """All ways through the function, as its caller sees them."""
     inner = state.copy()
-    inner.variables, inner.types, inner.unset, inner.refers, inner.stale = {}, {}, frozenset(), {}, frozenset()
+    inner.variables, inner.types, inner.uninitialized, inner.references, inner.invalidated = (
+        {},
+        {},
+        frozenset(),
+        {},
+        frozenset(),
+    )
     addressed: dict[str, str] = {}  # variables of the caller that it writes to, and what they are called inside
     for number, parameter in enumerate(function.parameters):
         value: Symbol = values[number] if number < len(values) else Param(parameter.name)
@@ -45,7 +51,7 @@ def followed(
     found = [(_back(state, end, addressed), value) for end, value in ends]
     for after, _ in found:
         if after.failed is not None and state.failed is None:
-            after.let_go = node
+            after.returned_from = node
     return found
 
 
@@ -64,14 +70,18 @@ def _back(before: State, end: State, addressed: dict[str, str]) -> State:
     after = end.copy()
     after.variables = {**before.variables, **{name: end.variables[inside] for name, inside in addressed.items()}}
     after.types, after.locks = dict(before.types), before.locks
-    after.unset, after.refers, after.stale = before.unset - set(addressed), dict(before.refers), before.stale
+    after.uninitialized, after.references, after.invalidated = (
+        before.uninitialized - set(addressed),
+        dict(before.references),
+        before.invalidated,
+    )
     return after
 
 
-def taken(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
+def apply(walker: Walker, ends: list[tuple[State, Symbol]], state: State, hidden: list[str] | None = None) -> Symbol:
     """One of the ways that a call may end becomes what is known."""
     if not ends:
-        state.possible = False
+        state.feasible = False
         return UNKNOWN
     end, value = ends[walker.choose(len(ends)) if len(ends) > 1 else 0]
     outer, types = state.variables, state.types
