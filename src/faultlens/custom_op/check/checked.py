@@ -7,78 +7,96 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeGuard
 
-from faultlens.custom_op.check.interpret.events import Place
-from faultlens.custom_op.check.interpret.state import Fact
-from faultlens.custom_op.check.interpret.symbols import (
-    Symbol,
-    constant,
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    SIZES,
+    Access,
+    ByteSize,
+    Dim,
+    DType,
+    Element,
+    NumElements,
+    Output,
+    Pointer,
+    Rank,
+    Shape,
+    ShapeOf,
+    Temporary,
+    View,
+    ViewDim,
     is_tensor,
-    minus,
-    number,
-    origins,
-    parts,
-    tensors_in,
 )
+from faultlens.custom_op.check.interpret.call_symbols import DataOf, Result, Runs, Survived, Whole
+from faultlens.custom_op.check.interpret.composition import origins, parts, tensors_in
+from faultlens.custom_op.check.interpret.events import ProgramPoint
+from faultlens.custom_op.check.interpret.linear import constant, is_constant, minus
+from faultlens.custom_op.check.interpret.state import Fact
+from faultlens.custom_op.check.interpret.symbols import ONE, ZERO, Binary, Loop, Not, Symbol, is_binary
 
-_ABOUT = ("dims", "dim", "numel", "bytes", "shape", "dtype", "view", "ptr", "elem", "dims2")
-SIZES = ("dim", "numel", "bytes", "size", "dims2", "shape")
+_ABOUT = (Rank, Dim, NumElements, ByteSize, Shape, DType, ViewDim, Access)
 
 
 @lru_cache(maxsize=1 << 14)
 def told(condition: Symbol) -> frozenset[Symbol]:
-    """What a condition speaks of; ("whole", tensor) where a function that is not known was given all of it."""
+    """What a condition speaks of; Whole(tensor) where a function that is not known was given all of it."""
     found: set[Symbol] = set()
     _collect(condition, found)
     return frozenset(found)
 
 
 def _collect(symbol: Symbol, found: set[Symbol]) -> None:
-    kind = symbol[0]
-    if kind == "call" and str(symbol[1]).startswith("Is"):  # IsVector(shape) tells the rank and nothing else
-        for part in parts(symbol):
-            if part[0] in ("shape", "dims"):
-                found.add(("dims", part[1]))
-                found |= {("numel", part[1])} if symbol[1] in ("IsScalar", "IsLegacyScalar") else set()
-            elif part[0] == "call" and part[1] == "IsSameSize":
-                break
+    if isinstance(symbol, Result) and symbol.function.startswith("Is"):
+        found |= _asked_rank(symbol)
         return
     found.add(symbol)
-    if kind in ("loop", "str"):
+    if isinstance(symbol, Loop):
         return
-    for child in symbol[1:]:
-        if isinstance(child, tuple) and child:
-            if kind not in _ABOUT and is_tensor(child):
-                found.add(("whole", child))
-            if kind == "call" and child[0] in ("ptr", "view") and is_tensor(child[1]):
-                found.add(("data", child[1]))
-            _collect(child, found)
+    for child in symbol.operands():
+        if is_tensor(child) and not isinstance(symbol, _ABOUT):
+            found.add(Whole(child))
+        if isinstance(symbol, Result) and isinstance(child, (Pointer, View)) and is_tensor(child.buffer):
+            found.add(DataOf(child.buffer))
+        _collect(child, found)
 
 
-def facts(place: Place) -> Iterator[Fact]:
+def _asked_rank(call: Result) -> set[Symbol]:
+    """IsVector(shape) tells the rank and nothing else."""
+    found: set[Symbol] = set()
+    for part in parts(call):
+        if isinstance(part, (Shape, Rank)):
+            found.add(Rank(part.subject))
+            found |= {NumElements(part.subject)} if call.function in ("IsScalar", "IsLegacyScalar") else set()
+        elif isinstance(part, Result) and part.function == "IsSameSize":
+            break
+    return found
+
+
+def facts(point: ProgramPoint) -> Iterator[Fact]:
     """Without those that only say that a loop runs."""
-    return (fact for fact in place.facts if fact.condition[0] != "runs")
+    return (fact for fact in point.facts if not isinstance(fact.condition, Runs))
 
 
-def speaks_of(place: Place, symbol: Symbol) -> bool:
-    return any(symbol in parts(fact.condition) for fact in facts(place))
+def speaks_of(point: ProgramPoint, symbol: Symbol) -> bool:
+    return any(symbol in parts(fact.condition) for fact in facts(point))
 
 
-def rank_known(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
-    shape = place.shapes.get(tensor)
-    if tensor[0] in ("output", "temp"):
-        if shape is None or shape[0] != "shape":
+def rank_known(point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
+    shape = point.shapes.get(tensor)
+    if isinstance(tensor, (Output, Temporary)):
+        if not isinstance(shape, Shape):
             return True  # made here, of something that is known or too hard to follow
-        return rank_known(place, shape[1], seen | {tensor})
+        return rank_known(point, shape.subject, seen | {tensor})
     if not is_tensor(tensor) or tensor in seen:
         return not is_tensor(tensor)
-    for fact in facts(place):
+    whole, asked = Whole(tensor), {Rank(tensor), Shape(tensor)}
+    for fact in facts(point):
         speaks = told(fact.condition)
-        if ("whole", tensor) in speaks:
+        if whole in speaks:
             return True
-        if speaks & {("dims", tensor), ("shape", tensor)} or any(part[:2] == ("dim", tensor) for part in speaks):
+        if speaks & asked or any(isinstance(part, Dim) and part.subject == tensor for part in speaks):
             other = _other_tensor(fact, tensor)
-            if other is None or rank_known(place, other, seen | {tensor}):
+            if other is None or rank_known(point, other, seen | {tensor}):
                 return True
     return False
 
@@ -90,149 +108,172 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def ranks(place: Place, tensor: Symbol) -> frozenset[int] | None:
+def ranks(point: ProgramPoint, tensor: Symbol) -> frozenset[int] | None:
     """The ranks that the checks leave; None where there is none, or one that is too hard to read."""
     checked = False
     left = set(range(12))  # TensorFlow's limit is 254: the last stands for all above
-    for fact in facts(place):
-        speaks = told(fact.condition)
-        if ("whole", tensor) in speaks or ("shape", tensor) in speaks:
+    all_of_it = {Whole(tensor), Shape(tensor)}
+    for fact in facts(point):
+        if not all_of_it.isdisjoint(told(fact.condition)):
             return None
         if not _asks_rank(fact.condition, tensor):
             continue
-        checked |= fact.condition[0] != "alive"
-        allowed = [_allows(fact.condition, tensor, rank) for rank in range(12)]
+        checked |= not isinstance(fact.condition, Survived)
+        allowed = _allowed(fact.condition, tensor)
         if None in allowed:
             return None
         left &= {rank for rank in range(12) if allowed[rank] is fact.holds}
     return frozenset(left) if checked else None
 
 
+@lru_cache(maxsize=1 << 12)
+def _allowed(condition: Symbol, tensor: Symbol) -> tuple[bool | None, ...]:
+    """What `_allows` says of each rank."""
+    return tuple(_allows(condition, tensor, rank) for rank in range(12))
+
+
 def _asks_rank(symbol: Symbol, tensor: Symbol) -> bool:
     """x.dim_size(x.dims() - 1) == 2 asks for a size."""
-    if symbol == ("dims", tensor) or (symbol[0] == "call" and symbol[1] in _RANKS and ("shape", tensor) in symbol):
+    if (isinstance(symbol, Rank) and symbol.subject == tensor) or _is_rank_test(symbol, tensor):
         return True
-    return symbol[0] not in ("dim", "loop", "elem") and any(
-        isinstance(part, tuple) and part and _asks_rank(part, tensor) for part in symbol[1:]
-    )
+    return not isinstance(symbol, (Dim, Loop, Element)) and any(_asks_rank(part, tensor) for part in symbol.operands())
+
+
+def _is_rank_test(symbol: Symbol, tensor: Symbol) -> TypeGuard[Result]:
+    return isinstance(symbol, Result) and symbol.function in _RANKS and Shape(tensor) in symbol.arguments
 
 
 def _allows(condition: Symbol, tensor: Symbol, rank: int) -> bool | None:
     """Whether the condition holds for a tensor of this rank; None where more than the rank decides."""
-    kind = condition[0]
-    if kind == "alive":
-        return _allows(condition[1], tensor, rank)
-    if kind == "!":
-        inner = _allows(condition[1], tensor, rank)
-        return None if inner is None else not inner
-    if kind in ("&&", "||"):
-        sides = [_allows(side, tensor, rank) for side in condition[1:]]
-        if (kind == "||") in sides:
-            return bool(kind == "||")
-        return None if None in sides else bool(kind == "&&")
-    if kind == "call" and condition[1] in _RANKS and ("shape", tensor) in condition[2:]:
-        return bool(rank in _RANKS[condition[1]])
-    if kind in _COMPARE and len(condition) == 3:
-        apart = minus(condition[1], condition[2])
-        count = apart.pop(("dims", tensor), 0)
-        if abs(count) == 1 and set(apart) <= {()}:
-            return _COMPARE[kind](count * rank + apart.get((), 0), 0)
+    match condition:
+        case Survived(inner):
+            return _allows(inner, tensor, rank)
+        case Not(value):
+            known = _allows(value, tensor, rank)
+            return None if known is None else not known
+        case Binary("&&" | "||" as sign, left, right):
+            sides = [_allows(side, tensor, rank) for side in (left, right)]
+            if (sign == "||") in sides:
+                return sign == "||"
+            return None if None in sides else sign == "&&"
+        case Result(function) if _is_rank_test(condition, tensor):
+            return rank in _RANKS[function]
+        case Binary(sign, left, right) if sign in _COMPARE:
+            apart = minus(left, right)
+            count = apart.pop(Rank(tensor), 0)
+            if abs(count) == 1 and is_constant(apart):
+                return _COMPARE[sign](count * rank + apart.get(ONE, 0), 0)
     return None
 
 
-def one_element(place: Place, tensor: Symbol) -> bool:
+def one_element(point: ProgramPoint, tensor: Symbol) -> bool:
     """Whether something was asked about its number of elements."""
-    return rank_known(place, tensor) or any(
-        speaks & {("numel", tensor), ("bytes", tensor)}
-        for speaks in map(told, (fact.condition for fact in facts(place)))
+    return rank_known(point, tensor) or any(
+        speaks & {NumElements(tensor), ByteSize(tensor)}
+        for speaks in map(told, (fact.condition for fact in facts(point)))
     )
 
 
-def size_told(place: Place, tensor: Symbol) -> bool:
+def size_told(point: ProgramPoint, tensor: Symbol) -> bool:
     """Whether any check before speaks of its size."""
-    for fact in facts(place):
-        for part in told(fact.condition):
-            if part == ("whole", tensor) or (part[0] in SIZES and part[1] == tensor):
-                return True
-    return False
+    return any(
+        part == Whole(tensor) or (isinstance(part, SIZES) and part.subject == tensor)
+        for fact in facts(point)
+        for part in told(fact.condition)
+    )
 
 
-def not_empty(place: Place, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
+def not_empty(point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol] = frozenset()) -> bool:
     """Whether it was asked for its size, other than for the same size as another tensor."""
     if tensor in seen:
         return False
-    shape = place.shapes.get(tensor)
-    if shape is not None:
-        if shape[0] == "shape":
-            return not_empty(place, shape[1], seen | {tensor})
-        if shape[0] == "mkshape":
-            return all((constant(dim) or 0) > 0 or _asked(place, dim) or constant(dim) is None for dim in shape[1:])
+    match point.shapes.get(tensor):
+        case None:
+            return any(_excludes_empty(fact, point, tensor, seen | {tensor}) for fact in point.facts)
+        case Shape(other):
+            return not_empty(point, other, seen | {tensor})
+        case ShapeOf(dims):
+            return all((constant(dim) or 0) > 0 or _asked(point, dim) or constant(dim) is None for dim in dims)
+    return True
+
+
+def _excludes_empty(fact: Fact, point: ProgramPoint, tensor: Symbol, seen: frozenset[Symbol]) -> bool:
+    if isinstance(fact.condition, Runs):
+        return any(isinstance(part, SIZES) and part.subject == tensor for part in origins(fact.condition.limit))
+    speaks = told(fact.condition)
+    if Whole(tensor) in speaks or (Rank(tensor) in speaks and _is_scalar(fact)):
         return True
-    for fact in place.facts:
-        if fact.condition[0] == "runs":
-            limit = fact.condition[2] or ()
-            if limit and any(part[0] in SIZES and part[1] == tensor for part in origins(limit)):
+    if Shape(tensor) in speaks and is_binary(fact.condition, "==") and Shape(tensor) in fact.condition.operands():
+        other = _other_tensor(fact, tensor)
+        if other is not None and not_empty(point, other, seen):
+            return True
+    for part in speaks:
+        if (
+            isinstance(part, (NumElements, Dim, ByteSize, ViewDim))
+            and part.subject == tensor
+            and above_zero(fact, part)
+        ):
+            other = _other_tensor(fact, tensor)
+            if other is None or not_empty(point, other, seen):
                 return True
-            continue
-        for part in told(fact.condition):
-            if part == ("whole", tensor) or (part == ("dims", tensor) and _is_scalar(fact)):
-                return True
-            if part[0] in ("numel", "dim", "bytes", "dims2") and part[1] == tensor and above_zero(fact, part):
-                other = _other_tensor(fact, tensor)
-                if other is None or not_empty(place, other, seen | {tensor}):
-                    return True
-            if part == ("shape", tensor) and part in fact.condition[1:] and fact.condition[0] == "==":
-                other = _other_tensor(fact, tensor)
-                if other is not None and not_empty(place, other, seen | {tensor}):
-                    return True
     return False
 
 
-def _asked(place: Place, symbol: Symbol) -> bool:
+def _asked(point: ProgramPoint, symbol: Symbol) -> bool:
     """Whether a size that is made of sizes of tensors is known not to be zero."""
-    return all(not_empty(place, tensor) for tensor in tensors_in(symbol))
+    return all(not_empty(point, tensor) for tensor in tensors_in(symbol))
+
+
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def above_zero(fact: Fact, symbol: Symbol) -> bool:
     """Whether the fact can exclude that it is 0: `n > 0` does, `n <= 10` and `n >= 0` do not."""
-    condition, holds = fact.condition, fact.holds
-    kind = condition[0]
-    if kind in ("&&", "||"):
-        both = [above_zero(Fact(side, holds), symbol) for side in condition[1:] if symbol in parts(side)]
-        return any(both)
-    if kind not in ("<", "<=", ">", ">=", "==", "!="):
-        return kind != "call" or symbol in condition
-    left, right = condition[1], condition[2]
+    match fact.condition:
+        case Binary("&&" | "||", left, right):
+            return any(above_zero(Fact(side, fact.holds), symbol) for side in (left, right) if symbol in parts(side))
+        case Binary(sign, left, right) if sign in _NEGATED:
+            return _compares_above_zero(sign if fact.holds else _NEGATED[sign], left, right, symbol)
+        case Result(_, arguments):
+            return symbol in arguments
+    return True
+
+
+def _compares_above_zero(sign: str, left: Symbol, right: Symbol, symbol: Symbol) -> bool:
     if symbol not in parts(left):
         left, right = right, left
-        kind = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(kind, kind)
-    if not holds:
-        kind = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[kind]
+        sign = _FLIPPED.get(sign, sign)
     known = constant(right)
-    if kind == "==":
+    if sign == "==":
         return known != 0
-    if kind == "!=":
+    if sign == "!=":
         return known == 0 or known is None
-    if kind in ("<", "<="):
-        return left[0] in ("-", "/", "%") and symbol in parts(left[2])
-    return known is None or known > 0 or (kind == ">" and known >= 0) or left != symbol
+    if sign in ("<", "<="):
+        return is_binary(left, "-", "/", "%") and symbol in parts(left.right)
+    return known is None or known > 0 or (sign == ">" and known >= 0) or left != symbol
 
 
 def _is_scalar(fact: Fact) -> bool:
-    return fact.holds and fact.condition[0] == "==" and number(0) in fact.condition
+    return fact.holds and is_binary(fact.condition, "==") and ZERO in fact.condition.operands()
 
 
 def _other_tensor(fact: Fact, tensor: Symbol) -> Symbol | None:
     """The other one, where the fact only says that two tensors are alike."""
-    if fact.condition[0] != "==" or not fact.holds or len(fact.condition) != 3:
+    if not is_binary(fact.condition, "==") or not fact.holds:
         return None
-    others: list[set[Symbol]] = [
-        {part[1] for part in parts(side) if part[0] in ("dims", "shape", "numel", "dim") and is_tensor(part[1])}
-        for side in fact.condition[1:]
-    ]
-    left, right = others
+    left, right = _described(fact.condition.left), _described(fact.condition.right)
     if left == {tensor} and len(right) == 1 and right != left:
         return next(iter(right))
     if right == {tensor} and len(left) == 1 and right != left:
         return next(iter(left))
     return None
+
+
+def _described(symbol: Symbol) -> set[Symbol]:
+    """The tensors whose ranks and sizes it is made of."""
+    return {
+        part.subject
+        for part in parts(symbol)
+        if isinstance(part, (Rank, Shape, NumElements, Dim)) and is_tensor(part.subject)
+    }

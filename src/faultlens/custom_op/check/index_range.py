@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from faultlens.custom_op.check.checked import SIZES, facts, told
-from faultlens.custom_op.check.interpret.events import Place
-from faultlens.custom_op.check.interpret.symbols import Symbol, linear, minus, number, parts
+from faultlens.custom_op.check.checked import facts, told
+from faultlens.custom_op.check.interpret.buffer_symbols import SIZES
+from faultlens.custom_op.check.interpret.events import ProgramPoint
+from faultlens.custom_op.check.interpret.linear import Combination, is_constant, linear, minus
+from faultlens.custom_op.check.interpret.symbols import ONE, ZERO, Attr, Binary, Loop, Symbol, is_binary, number
 
 
 def highest(symbol: Symbol) -> Symbol | None:
@@ -17,49 +19,41 @@ def lowest(symbol: Symbol) -> Symbol | None:
 
 
 def _furthest(symbol: Symbol, up: bool) -> Symbol | None:
-    total: Symbol = number(0)
+    total: Symbol = ZERO
     for atom, count in linear(symbol).items():
-        if atom == ():
-            total = ("+", total, number(count))
-            continue
-        if atom[0] == "loop":
+        if isinstance(atom, Loop):
             to_limit = (count > 0) is up
-            limit = atom[4] if to_limit else atom[3]
-            if limit is None:
-                return None
-            value: Symbol = ("-", limit, number(1)) if to_limit else limit
-            if to_limit and atom[5] != 1:
+            if to_limit and atom.step != 1:
                 return None  # the last step may fall short of the limit
-        elif atom[0] in SIZES or atom[0] in ("attr",):
+            value = Binary("-", atom.limit, ONE) if to_limit else atom.start
+        elif atom == ONE or isinstance(atom, (*SIZES, Attr)):
             value = atom
         else:
             return None
-        total = ("+", total, ("*", number(count), value))
+        total = Binary("+", total, Binary("*", number(count), value))
     return total
 
 
-def lets_end_pass(place: Place, index: Symbol, size: Symbol) -> bool:
+def lets_end_pass(point: ProgramPoint, index: Symbol, size: Symbol) -> bool:
     """if (i > n) fail: i == n passes, and no other check stops it."""
     over = minus(index, size)
     most: list[int] = []
-    for fact in facts(place):
-        kind, holds = fact.condition[0], fact.holds
-        if kind not in ("<", "<=", ">", ">="):
-            if index in told(fact.condition):
+    for fact in facts(point):
+        condition = fact.condition
+        if not is_binary(condition, "<", "<=", ">", ">="):
+            if index in told(condition):
                 return False  # a check that is too hard to read
             continue
-        left, right = fact.condition[1:] if (kind in ("<", "<=")) is holds else fact.condition[:0:-1]
-        strict = (kind in ("<", ">")) is holds
+        left, right = condition.left, condition.right
+        if (condition.sign in ("<", "<=")) is not fact.holds:
+            left, right = right, left
+        strict = (condition.sign in ("<", ">")) is fact.holds
         apart = _less(minus(left, right), over)
-        if set(apart) <= {()}:  # index - size + apart <= 0
-            most.append(-apart.get((), 0) - strict)
+        if is_constant(apart):  # index - size + apart <= 0
+            most.append(-apart.get(ONE, 0) - strict)
     return bool(most) and min(most) >= 0
 
 
-def _less(left: dict[Symbol, int], right: dict[Symbol, int]) -> dict[Symbol, int]:
+def _less(left: Combination, right: Combination) -> Combination:
     found = {atom: left.get(atom, 0) - right.get(atom, 0) for atom in (*left, *right)}
     return {atom: count for atom, count in found.items() if count}
-
-
-def loops_in(symbol: Symbol) -> list[Symbol]:
-    return [part for part in parts(symbol) if part[0] == "loop"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Element
+from faultlens.custom_op.check.interpret.call_symbols import Field, Item
+from faultlens.custom_op.check.interpret.program import Program
 from faultlens.custom_op.check.interpret.symbols import Symbol
 from faultlens.custom_op.check.syntax.functions import Class
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.unit import Unit
 
 VIEWS = re.compile(
     r"\b(?:string_view|StringPiece|[sS]pan|(?:Mutable)?ArraySlice|TTypes|(?:Tensor)?Map|TensorRef|reference_wrapper"
@@ -18,30 +17,31 @@ VIEWS = re.compile(
 _POINTS = re.compile(rf"[*&]|\bauto\b|\bu?intptr_t\b|{VIEWS.pattern}")
 
 
-def keeps_pointers(unit: Unit, type_: str, seen: frozenset[str] = frozenset()) -> bool:
+def keeps_pointers(program: Program, type_: str, seen: frozenset[str] = frozenset()) -> bool:
     """Whether an object of the type has a pointer or a view in it. Types of others are taken for owners: containers,
     strings and tensors are."""
     if _POINTS.search(type_):
         return True
     for name in set(re.findall(r"\w+", type_)) - seen:
-        inner = [unit.aliases[name]] if name in unit.aliases else []
-        if (class_ := unit.class_(name)) is not None:
+        inner = [program.aliases[name]] if name in program.aliases else []
+        if (class_ := program.class_(name)) is not None:
             inner += [member.type for member in class_.members.values()]
-        if any(keeps_pointers(unit, each, seen | {name}) for each in inner):
+        if any(keeps_pointers(program, each, seen | {name}) for each in inner):
             return True
     return False
 
 
-def type_at(unit: Unit, place: Symbol, root: str) -> str:
+def type_at(program: Program, target: Symbol, root: str) -> str:
     """The type of `root.field` or `root[i]`, where `root` is the type of the variable; "" where it is not known."""
-    if place[0] not in ("elem", "field", "part") or not isinstance(place[1], tuple):
-        return root
-    outer = type_at(unit, place[1], root)
-    if place[0] != "field":
-        return _element(unit.aliases.get(outer, outer))
-    class_ = _class_in(unit, outer)
-    member = class_.members.get(str(place[2])) if class_ is not None else None
-    return member.type if member is not None else ""
+    match target:
+        case Element(outer) | Item(outer):
+            type_ = type_at(program, outer, root)
+            return _element(program.aliases.get(type_, type_))
+        case Field(outer, name):
+            class_ = _class_in(program, type_at(program, outer, root))
+            member = class_.members.get(name) if class_ is not None else None
+            return member.type if member is not None else ""
+    return root
 
 
 def _element(type_: str) -> str:
@@ -59,8 +59,8 @@ def _element(type_: str) -> str:
     return given[1 if name.endswith("map") and len(given) > 1 else 0].strip() or type_
 
 
-def _class_in(unit: Unit, type_: str) -> Class | None:
+def _class_in(program: Program, type_: str) -> Class | None:
     """Frame of std::unique_ptr<Frame>, and of another name for it."""
     names = re.findall(r"\w+", type_)
-    names += [name for each in names for name in re.findall(r"\w+", unit.aliases.get(each, ""))]
-    return next((class_ for name in names if (class_ := unit.class_(name)) is not None), None)
+    names += [name for each in names for name in re.findall(r"\w+", program.aliases.get(each, ""))]
+    return next((class_ for name in names if (class_ := program.class_(name)) is not None), None)

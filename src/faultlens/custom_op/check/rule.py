@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from faultlens import rules
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.unit import Followed, Unit
+from faultlens.custom_op.check.interpret.unit import FunctionSummary, Unit
 from faultlens.custom_op.check.syntax.syntax import Node
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.op_finding import OpFinding, Related
@@ -23,10 +23,10 @@ class Rule(rules.Rule):
 
     def examine(self, unit: Unit) -> Iterator[OpFinding]:
         """All functions of the unit; rules about registrations look at those instead."""
-        for followed in unit.followed:
-            yield from self.look(followed)
+        for summary in unit.summaries:
+            yield from self.look(summary)
 
-    def look(self, followed: Followed) -> Iterable[OpFinding]:  # noqa: ARG002
+    def look(self, summary: FunctionSummary) -> Iterable[OpFinding]:  # noqa: ARG002
         """What one function does wrong."""
         return ()
 
@@ -39,7 +39,7 @@ class Rule(rules.Rule):
         fix: str,
         code: str = "",
         *,
-        followed: Followed | None = None,
+        summary: FunctionSummary | None = None,
         op: str = "",
         severity: Severity | None = None,
         related: Iterable[tuple[str, Node]] = (),
@@ -52,7 +52,7 @@ class Rule(rules.Rule):
             severity=severity or self.severity,
             title=title,
             span=node.source.span(node),
-            op=op or (followed.named if followed else ""),
+            op=op or (summary.named if summary else ""),
             related=tuple(Related(says=says, span=other.source.span(other)) for says, other in related),
             evidence=tuple(Evidence(fact=fact, source=source) for fact, source in evidence),
             fixes=(Fix(title=fix, detail=code, grade="needs thought"),),
@@ -61,4 +61,4 @@ class Rule(rules.Rule):
 
 def good(events: Iterable[Event]) -> Iterator[Event]:
     """Those on paths where no status was set before: the others are a mistake of their own."""
-    return (event for event in events if event.place.failed is None)
+    return (event for event in events if event.point.failed is None)

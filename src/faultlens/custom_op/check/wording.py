@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Input, Listed, Output, Temporary
 from faultlens.custom_op.check.interpret.symbols import Symbol
-from faultlens.custom_op.check.syntax.registered import Op
+from faultlens.custom_op.check.syntax.registered import Argument, Op
 from faultlens.custom_op.check.syntax.syntax import Node
 
 
 def tensor_named(tensor: Symbol, op: Op | None) -> str:
     """ "input 0 (`x`)"."""
-    if tensor[0] in ("input", "output"):
-        arguments = (op.inputs if tensor[0] == "input" else op.outputs) if op else []
-        at = tensor[1]
-        if isinstance(at, int):
-            name = f" (`{arguments[at].name}`)" if at < len(arguments) else ""
-            return f"{tensor[0]} {at}{name}"
-        if isinstance(at, str):
-            return f"{tensor[0]} `{at}`"
-        return f"an {tensor[0]}"
-    if tensor[0] == "listed":
-        return f"the inputs `{tensor[1]}`"
-    return "a temporary tensor" if tensor[0] == "temp" else "a tensor"
+    match tensor:
+        case Input(index):
+            return _argument_named("input", index, op.inputs if op else [])
+        case Output(index):
+            return _argument_named("output", index, op.outputs if op else [])
+        case Listed(name):
+            return f"the inputs `{name}`"
+        case Temporary():
+            return "a temporary tensor"
+    return "a tensor"
+
+
+def _argument_named(side: str, index: int | str | Symbol, arguments: list[Argument]) -> str:
+    if isinstance(index, int):
+        name = f" (`{arguments[index].name}`)" if index < len(arguments) else ""
+        return f"{side} {index}{name}"
+    return f"{side} `{index}`" if isinstance(index, str) else f"an {side}"
 
 
 def context_of(node: Node) -> str:

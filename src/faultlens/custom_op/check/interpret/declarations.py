@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from faultlens.custom_op.check.interpret import inferred
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    Array,
+    Element,
+    Input,
+    Length,
+    Output,
+    Pointer,
+    Shape,
+    ShapeOf,
+    Temporary,
+    Vector,
+    View,
+    buffer_of,
+)
+from faultlens.custom_op.check.interpret.call_symbols import Braces, Field, Guard, Item, Lock, Result, Thread
+from faultlens.custom_op.check.interpret.callbacks import hand_over
 from faultlens.custom_op.check.interpret.casts import as_type, narrowed
-from faultlens.custom_op.check.interpret.expressions import evaluate
 from faultlens.custom_op.check.interpret.places import mark_written
 from faultlens.custom_op.check.interpret.state import Held, State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, ZERO, Symbol, buffer_of, number
-from faultlens.custom_op.check.syntax import inferred
+from faultlens.custom_op.check.interpret.symbols import (
+    UNKNOWN,
+    Binary,
+    Member,
+    Static,
+    String,
+    Symbol,
+    Variable,
+    number,
+)
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.functions import declared_type
 from faultlens.custom_op.check.syntax.syntax import Node, name_of, read_again
-from faultlens.custom_op.check.syntax.types import is_plain
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
+from faultlens.custom_op.check.syntax.types import CONTAINERS, is_plain
 
 LOCKS = re.compile(
     r"\b(?:mutex_lock|tf_shared_lock|lock_guard|unique_lock|scoped_lock|shared_lock|MutexLock|ReaderMutexLock"
     r"|WriterMutexLock|SpinLockHolder|LockGuard)\b"
 )
-CONTAINERS = re.compile(r"(?:const\s+)?(?:\w+::)*(?:vector|InlinedVector|deque|FixedArray|valarray)\s*<")
 _MAKERS = ("new_expression", "lambda_expression")
 
 
 def declare(walker: Walker, node: Node, state: State) -> Symbol:
     """All variables of a declaration; the value of the last."""
-    value = UNKNOWN
+    value: Symbol = UNKNOWN
     for declarator in node.all("declarator"):
         value = _one(walker, node, declarator, state)
     return value
@@ -38,43 +58,44 @@ def _one(walker: Walker, node: Node, declarator: Node, state: State) -> Symbol:
     name, kind = name_of(declarator), declared_type(node, declarator)
     place = declarator.start
     given = _given(declarator)
-    state.unset -= {name}
+    state.uninitialized -= {name}
     array = _array(declarator)
     if array is not None:
         value = _declare_array(walker, node, array, kind, state)
         if given is None and "static" not in kind:
-            state.unset |= {name}
+            state.uninitialized |= {name}
         elif given is not None:
             state.written |= {value}
     elif given is None and declarator.kind != "function_declarator":
         value = made(walker, kind, [], place, declarator, state)
         if value == UNKNOWN:
-            value = ("var", name, place)
+            value = Variable(name, place)
         if is_plain(kind) and "static" not in kind and node.kind == "declaration":
-            state.unset |= {name}
+            state.uninitialized |= {name}
     elif given is not None and given.kind not in ("argument_list", "initializer_list"):
-        value = evaluate(walker, given, state)
+        value = walker.evaluate(given, state)
         if kind.endswith("auto") or "auto" in kind:
             kind = kind.replace("auto", inferred.type_of(walker, given, state) or "auto")
-        if not kind.endswith(("&", "*")) and re.search(r"\bTensor\b", kind) and value[0] in ("input", "output"):
+        if not kind.endswith(("&", "*")) and re.search(r"\bTensor\b", kind) and isinstance(value, (Input, Output)):
             state.types[name] = kind
     else:
-        values = [evaluate(walker, each, state) for each in _values(declarator, given)]
+        values = [walker.evaluate(each, state) for each in _values(declarator, given)]
         listed = given is not None and given.kind == "initializer_list"
         value = made(walker, kind, values, place, declarator, state, listed=listed)
         if value == UNKNOWN:
-            walker.hand_over(values, state)
+            hand_over(walker, values, state)
             for each in values:
                 mark_written(state, each)
-            value = values[0] if len(values) == 1 else ("var", name, place) if not values else ("call", kind, *values)
+            made_of = Result(kind, tuple(values)) if values else Variable(name, place)
+            value = values[0] if len(values) == 1 else made_of
     if kind.startswith("static ") and ("*" in kind or "const" not in kind) and not kind.endswith("* const"):
-        escape(state, value)
-        value = ("static", name)
+        state.escape(value)
+        value = Static(name)
     if walker.parallel is not None:
         walker.shared -= {name}
-    if not kind.endswith(("&", "*")) and not is_plain(kind) and value[0] in ("elem", "field", "part", "member"):
-        value = ("var", name, place) if not buffer_of(value) else value  # a copy of its own
-    if value[0] in ("call", "braces"):  # whoever holds the pointer may write there
+    if not kind.endswith(("&", "*")) and not is_plain(kind) and isinstance(value, (Element, Field, Item, Member)):
+        value = Variable(name, place) if not buffer_of(value) else value  # a copy of its own
+    if isinstance(value, (Result, Braces)):  # whoever holds the pointer may write there
         mark_written(state, value)
     _refer(state, name, kind, given)
     narrowed(walker, given or declarator, state, value, kind)
@@ -88,16 +109,16 @@ _INTO = re.compile(r"&?\s*(\w+)\s*(?:\.\s*(?:back|front|begin|end|data|at|find|e
 
 def _refer(state: State, name: str, kind: str, given: Node | None) -> None:
     """auto& last = v.back(): `last` lives as long as the elements of v stay where they are."""
-    state.refers.pop(name, None)
-    state.stale -= {name}
+    state.references.pop(name, None)
+    state.invalidated -= {name}
     found = _INTO.fullmatch(given.text) if given is not None else None
     if found is None or found[1] not in state.variables:
         return
     text = given.text if given is not None else ""
     points = "&" in kind or "*" in kind or "iterator" in kind or re.search(r"\b(?:begin|find|end|data)\s*\(", text)
     container = state.variables[found[1]]
-    if points and (container[0] == "vec" or CONTAINERS.search(state.types.get(found[1], ""))):
-        state.refers[name] = container
+    if points and (isinstance(container, Vector) or CONTAINERS.search(state.types.get(found[1], ""))):
+        state.references[name] = container
 
 
 def made(
@@ -113,29 +134,20 @@ def made(
         if not walker.deferred:
             walker.note("lock", node, state, on=mutex, name=last)
         state.locks = (*state.locks, (mutex, node))
-        return ("lock", mutex)
+        return Lock(mutex)
     if CONTAINERS.match(plain):
-        symbol: Symbol = ("vec", place, _element(plain))
-        size = number(len(values)) if listed else values[0] if values else ZERO
-        if values and not listed and values[0][0] in ("vec", "ptr", "view", "braces"):  # a copy
-            size = state.shapes.get(values[0], ("size", symbol))
-            values = []
-        state.shapes[symbol] = size
-        if values and not listed:
-            walker.note("size", node, state, by=(size,), name="vector", on=symbol)
-        state.written |= {symbol}
-        return symbol
+        return _container(walker, Vector(place, _element(plain)), values, node, state, listed)
     if last == "Tensor":
-        if values and values[0][0] in ("input", "output", "temp"):
+        if values and isinstance(values[0], (Input, Output, Temporary)):
             return values[0]
-        symbol = ("temp", place)
+        symbol: Symbol = Temporary(place)
         if len(values) > 1:
             state.shapes[symbol] = values[-1]
         return symbol
     if last in ("TensorShape", "PartialTensorShape"):
         return shape(walker, values, listed, node, state)
     if last == "thread" and "std" in plain and values:
-        symbol = ("thread", place)
+        symbol = Thread(place)
         state.held[symbol] = Held("thread", node)
         return symbol
     if last in ("unique_ptr", "shared_ptr", "RefCountPtr", "ScopedUnref") or last.endswith("Cleanup"):
@@ -143,13 +155,25 @@ def made(
             if last in ("unique_ptr", "shared_ptr"):
                 _own(walker, value, node, state)
             else:
-                escape(state, value)
-        return values[0] if values and last.endswith("_ptr") else ("guard", *values)
-    if "regex" in last and values and values[0][0] != "str":
+                state.escape(value)
+        return values[0] if values and last.endswith("_ptr") else Guard(tuple(values))
+    if "regex" in last and values and not isinstance(values[0], String):
         walker.note("throw", node, state, name="regex", by=values)
     if last == "Map" and "Aligned" in plain and values:
         walker.note("call", node, state, name=_alignment(plain), by=values)
     return UNKNOWN
+
+
+def _container(walker: Walker, symbol: Vector, values: list[Symbol], node: Node, state: State, listed: bool) -> Symbol:
+    if listed or not values:
+        state.shapes[symbol] = number(len(values))
+    elif isinstance(values[0], (Vector, Pointer, View, Braces)):  # a copy
+        state.shapes[symbol] = state.shapes.get(values[0], Length(symbol))
+    else:
+        state.shapes[symbol] = values[0]
+        walker.note("size", node, state, by=values[:1], name="vector", on=symbol)
+    state.written |= {symbol}
+    return symbol
 
 
 def _own(walker: Walker, value: Symbol, node: Node, state: State) -> None:
@@ -160,7 +184,7 @@ def _own(walker: Walker, value: Symbol, node: Node, state: State) -> None:
     elif held is not None and held.what in ("new", "malloc"):
         state.held[value] = held._replace(state="owned", at=node)
     else:
-        escape(state, value)
+        state.escape(value)
 
 
 def _alignment(kind: str) -> str:
@@ -171,24 +195,16 @@ def _alignment(kind: str) -> str:
 
 def shape(walker: Walker, values: list[Symbol], listed: bool, node: Node, state: State) -> Symbol:
     """TensorShape({a, b}), TensorShape(other)."""
-    if len(values) == 1 and values[0][0] == "braces":
-        dims = values[0][1:]
-    elif len(values) == 1 and values[0][0] in ("shape", "mkshape"):
+    if len(values) == 1 and isinstance(values[0], Braces):
+        dims = values[0].values
+    elif len(values) == 1 and isinstance(values[0], (Shape, ShapeOf)):
         return values[0]
     elif not values or listed:
         dims = tuple(values)
     else:
-        return ("call", "TensorShape", *values)
+        return Result("TensorShape", tuple(values))
     walker.note("size", node, state, by=dims, name="shape")
-    return ("mkshape", *dims)
-
-
-def escape(state: State, value: Symbol) -> None:
-    """Somebody else has it now, and may give it back."""
-    for symbol in (value, *value[1:]) if value[0] in ("guard", "braces", "ptr") else (value,):
-        held = state.held.get(symbol) if isinstance(symbol, tuple) else None
-        if held is not None and held.state == "live":
-            state.held[symbol] = held._replace(state="escaped")
+    return ShapeOf(dims)
 
 
 def declared_in(node: Node) -> set[str]:
@@ -218,13 +234,13 @@ def names_in(node: Node) -> list[Node]:
 
 def _declare_array(walker: Walker, node: Node, array: Node, kind: str, state: State) -> Symbol:
     size_node = array.get("size")
-    size = evaluate(walker, size_node, state) if size_node is not None else UNKNOWN
+    size = walker.evaluate(size_node, state) if size_node is not None else UNKNOWN
     inner = array.get("declarator")
     if inner is not None and inner.kind == "array_declarator" and (other := inner.get("size")) is not None:
-        size = ("*", evaluate(walker, other, state), size)
+        size = Binary("*", walker.evaluate(other, state), size)
     if "static" in kind:
-        return ("static", name_of(array))
-    symbol: Symbol = ("array", array.start, kind, size)
+        return Static(name_of(array))
+    symbol: Symbol = Array(array.start, kind, size)
     walker.note("size", node, state, by=(size,), name="stack", detail=kind, on=symbol)
     state.shapes[symbol] = size
     return symbol

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from faultlens.custom_op.check.interpret.state import Fact, Held, State
-from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
 from faultlens.custom_op.check.syntax.functions import Function
 from faultlens.custom_op.check.syntax.syntax import Node
 
@@ -38,8 +38,8 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where, and what was known there."""
+class ProgramPoint:
+    """Where on a path an event happens, and the abstract state there."""
 
     function: Function
     facts: tuple[Fact, ...]
@@ -48,13 +48,13 @@ class Place:
     written: frozenset[Symbol]
     held: dict[Symbol, Held]
     locks: tuple[tuple[Symbol, Node], ...]
-    manual: tuple[Symbol, ...]
+    manual_locks: tuple[Symbol, ...]
     failed: Node | None
-    wrong: Symbol
-    let_go: Node | None
-    ways: tuple[Node, ...]
-    done: int
-    handed: bool
+    failed_condition: Symbol
+    returned_from: Node | None
+    branches: tuple[Node, ...]
+    callback_calls: int
+    callback_escaped: bool
     parallel: Node | None  # the lambda that runs in several threads
     in_try: bool
     in_loop: bool
@@ -69,11 +69,11 @@ class Place:
         in_try: bool,
         in_loop: bool,
         callers: tuple[Node, ...],
-    ) -> Place:
+    ) -> ProgramPoint:
         return cls(
             function, state.facts, dict(state.shapes), state.outputs, state.written, dict(state.held), state.locks,
-            state.manual, state.failed, state.wrong, state.let_go, state.ways,
-            state.done, state.handed, parallel, in_try, in_loop, callers,
+            state.manual_locks, state.failed, state.failed_condition, state.returned_from, state.branches,
+            state.callback_calls, state.callback_escaped, parallel, in_try, in_loop, callers,
         )  # fmt: skip
 
 
@@ -81,8 +81,8 @@ class Place:
 class Event:
     kind: Kind
     node: Node
-    place: Place
-    on: Symbol = ("unknown",)
+    point: ProgramPoint
+    on: Symbol = UNKNOWN
     by: tuple[Symbol, ...] = ()
     name: str = ""
     detail: str = ""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from faultlens.custom_op.check.interpret.expressions import evaluate
+from faultlens.custom_op.check.interpret.buffer_symbols import AddressOfName
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Member, Symbol
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.syntax import Node
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 
 @dataclass(frozen=True)
@@ -32,31 +29,31 @@ class Call:
         return given_values(walker, self.given, state)
 
     def value(self, walker: Walker, state: State, number: int) -> Symbol:
-        return evaluate(walker, self.given[number], state) if number < len(self.given) else UNKNOWN
+        return walker.evaluate(self.given[number], state) if number < len(self.given) else UNKNOWN
 
 
-Handler = Callable[["Walker", Call, State], Symbol]
+Handler = Callable[[Walker, Call, State], Symbol]
 
 
 def given_values(walker: Walker, given: list[Node], state: State) -> list[Symbol]:
     """Arguments of a call. What was not set may be set by it, through a reference."""
-    state.unset -= {each.text for each in given if each.kind == "identifier"}
-    return [evaluate(walker, each, state) for each in given]
+    state.uninitialized -= {each.text for each in given if each.kind == "identifier"}
+    return [walker.evaluate(each, state) for each in given]
 
 
 def store(walker: Walker, this: Call, state: State, target: Symbol, value: Symbol) -> None:
     """The function gives a value back through a pointer."""
-    if target[0] != "addr":  # somebody else has it, and may write to it
+    if not isinstance(target, AddressOfName):  # somebody else has it, and may write to it
         state.written |= {value}
         return
-    name = str(target[1])
+    name = target.name
     if name.startswith("this."):
         walker.note(
-            "assign", this.node, state, on=("member", name[5:]), by=(value,), name=name[5:], detail="member", write=True
+            "assign", this.node, state, on=Member(name[5:]), by=(value,), name=name[5:], detail="member", write=True
         )
         state.members[name[5:]] = value
     else:
         if walker.parallel is not None and name in walker.shared:
             walker.note("assign", this.node, state, by=(value,), name=name, detail="captured", write=True)
         state.variables[name] = value
-        state.unset -= {name}
+        state.uninitialized -= {name}

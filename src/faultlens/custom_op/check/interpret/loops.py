@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from faultlens.custom_op.check.interpret import declarations
-from faultlens.custom_op.check.interpret.expressions import evaluate
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    Array,
+    Element,
+    Heap,
+    Input,
+    Length,
+    NumElements,
+    Pointer,
+    Vector,
+    View,
+    buffer_of,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.call_symbols import Item, Result, Runs
+from faultlens.custom_op.check.interpret.composition import parts, substitute
+from faultlens.custom_op.check.interpret.linear import constant
 from faultlens.custom_op.check.interpret.state import Fact, State
 from faultlens.custom_op.check.interpret.symbols import (
+    ONE,
     UNKNOWN,
     ZERO,
+    Binary,
+    Int,
+    Loop,
+    Member,
+    Static,
     Symbol,
-    buffer_of,
-    constant,
-    is_tensor,
+    Varying,
+    is_binary,
     number,
-    parts,
 )
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.functions import declared_type
 from faultlens.custom_op.check.syntax.syntax import Node, name_of
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 UNKNOWN_STEP = 1_000_003  # no width of a vector divides it
 MOST_INPUTS = 64
@@ -36,7 +52,7 @@ def counted(walker: Walker, node: Node, states: list[State]) -> list[State]:
     if initializer is not None:
         if initializer.kind != "declaration":
             for state in states:
-                evaluate(walker, initializer, state)
+                walker.evaluate(initializer, state)
         else:
             states = walker.statement(initializer, states)
     names = declarations.declared_in(initializer) if initializer is not None else set()
@@ -58,20 +74,18 @@ def ranged(walker: Walker, node: Node, states: list[State]) -> list[State]:
     name = name_of(declarator)
     begins = []
     for state in states:
-        for each, values in walker.fork(state, lambda one: evaluate(walker, right, one) if right else UNKNOWN):
+        for each, values in walker.fork(state, lambda one: walker.evaluate(right, one) if right else UNKNOWN):
             buffer = buffer_of(values)
-            vary: Symbol = ("vary", name, node.start)
-            each.variables[name] = ("elem", buffer, vary, "") if buffer else ("part", values, vary)
+            vary = Varying(name, node.start)
+            each.variables[name] = Element(buffer, vary, "") if buffer else Item(values, vary)
             each.types[name] = declared_type(node, declarator) if declarator else ""
             begins.append(each)
     return _loop(walker, node, begins, None, None)
 
 
 def _loop(walker: Walker, node: Node, states: list[State], condition: Node | None, update: Node | None) -> list[State]:
-    body = node.get("body")
     frame = walker.frames[-1]
     changed = declarations.changed_in(node)
-    asked = condition if node.kind != "do_statement" else None  # that asks only behind the body
     ends: list[State] = []
     walker.loops += 1
     frame.breaks.append([])
@@ -79,92 +93,106 @@ def _loop(walker: Walker, node: Node, states: list[State], condition: Node | Non
     try:
         for state in states:
             counter = _counter(walker, node, condition, update, state)
-            for name in changed - ({counter[1]} if counter else set()):
-                if name in state.variables:
-                    state.variables[name] = _varied(state.variables[name], name, node.start)
-                if walker.owner is not None and name in walker.owner.members and name not in state.variables:
-                    state.members[name] = ("member", name)
-            if counter:
-                state.variables[counter[1]] = counter
-                if _never_runs(counter):
-                    ends.append(state)
-                    continue
-            grown = _grown_in(node, state)
-            state.stale |= {name for name, owner in state.refers.items() if owner in grown and name not in changed}
-            state.shapes.update({each: ("size", (*each, node.start)) for each in grown if each[0] == "vec"})
-            for inside, held in walker.fork(state, lambda each: _asked(walker, asked, each)):
-                if held is not None and not counter:
-                    inside.assume(held, True, loop=True)
-                elif counter:
-                    inside.assume(("runs", counter, counter[4]), True, loop=True)
-                    if held is not None and held[0] == "&&":  # i < n && more
-                        inside.assume(held, True, loop=True)
-                if node.kind == "for_range_loop":
-                    inside.assume(("runs", ("vary", "", node.start), _range(node, inside)), True, loop=True)
-                if inside.possible and body is not None:
-                    ends += walker.statement(body, [inside])
+            _forget(walker, node, changed, counter, state)
+            if counter is not None and _never_runs(counter):
+                ends.append(state)
+                continue
+            _grow(node, changed, state)
+            ends += _body(walker, node, state, condition, counter)
             if node.kind == "do_statement":
                 ends = [
                     end for each in ends for end, _ in walker.fork(each, lambda one: _asked(walker, condition, one))
                 ]
-            if update is not None:
+            if update is not None and counter is None:
                 for end in ends[:1]:
-                    if not counter:
-                        walker.fork(end, lambda each: evaluate(walker, update, each))
+                    walker.fork(end, lambda each: walker.evaluate(update, each))
         ends += frame.continues[-1]
     finally:
         walker.loops -= 1
         broken = frame.breaks.pop()
         frame.continues.pop()
-    endless = (condition is None and node.kind != "for_range_loop") or (condition is not None and _is_true(condition))
-    after = broken if endless else ends + broken
-    after = after or (
-        [] if endless and node.kind != "for_range_loop" else [state for state in states if state.possible]
-    )
+    if node.kind == "for_range_loop" or (condition is not None and not _is_true(condition)):
+        after = ends + broken or [state for state in states if state.feasible]
+    else:
+        after = broken  # nothing else ends it
     for end in after:
-        end.facts = tuple(fact for fact in end.facts if not fact.loop)
-        end.facts += tuple(_for_each(walker, end))
-        for name in changed:
-            if name in end.variables and end.variables[name][0] == "loop":
-                end.variables[name] = ("vary", name, node.end)
+        _leave(walker, node, changed, end)
     return after
+
+
+def _forget(walker: Walker, node: Node, changed: set[str], counter: Loop | None, state: State) -> None:
+    """What the loop changes is not known in its body, but for the counter."""
+    for name in changed - ({counter.name} if counter else set()):
+        if name in state.variables:
+            state.variables[name] = _varied(state.variables[name], name, node.start)
+        if walker.owner is not None and name in walker.owner.members and name not in state.variables:
+            state.members[name] = Member(name)
+    if counter is not None:
+        state.variables[counter.name] = counter
+
+
+def _body(walker: Walker, node: Node, state: State, condition: Node | None, counter: Loop | None) -> list[State]:
+    body = node.get("body")
+    asked = condition if node.kind != "do_statement" else None  # that asks only behind the body
+    ends: list[State] = []
+    for inside, held in walker.fork(state, lambda each: _asked(walker, asked, each)):
+        if counter is not None:
+            inside.assume(Runs(counter, counter.limit), True, loop=True)
+        if held is not None and (counter is None or is_binary(held, "&&")):  # i < n && more
+            inside.assume(held, True, loop=True)
+        if node.kind == "for_range_loop":
+            inside.assume(Runs(Varying("", node.start), _range(node, inside)), True, loop=True)
+        if inside.feasible and body is not None:
+            ends += walker.statement(body, [inside])
+    return ends
+
+
+def _leave(walker: Walker, node: Node, changed: set[str], end: State) -> None:
+    end.facts = tuple(fact for fact in end.facts if not fact.loop)
+    end.facts += tuple(_for_each(walker, end))
+    for name in changed:
+        if isinstance(end.variables.get(name), Loop):
+            end.variables[name] = Varying(name, node.end)
 
 
 def _for_each(walker: Walker, end: State) -> Iterator[Fact]:
     """What was checked of ctx->input(i) in a loop holds for each of the inputs that it ran over."""
     for fact in end.facts:
         for part in parts(fact.condition):
-            if part[0] == "input" and isinstance(part[1], tuple) and part[1][0] == "loop":
-                first, beyond = constant(part[1][3]), _beyond(walker, part[1][4])
+            if isinstance(part, Input) and isinstance(part.index, Loop):
+                first, beyond = constant(part.index.start), _beyond(walker, part.index.limit)
                 for number in range(first or 0, min(beyond, MOST_INPUTS)):
-                    each = Fact(_with(fact.condition, part, ("input", number)), fact.holds)
+                    each = Fact(substitute(fact.condition, part, Input(number)), fact.holds)
                     if each not in end.facts:
                         yield each
 
 
 def _beyond(walker: Walker, limit: Symbol) -> int:
-    if limit[:2] == ("call", "num_inputs") and walker.op is not None:
+    if isinstance(limit, Result) and limit.function == "num_inputs" and walker.op is not None:
         return len(walker.op.inputs)
     return constant(limit) or 0
 
 
-def _with(symbol: Symbol, old: Symbol, new: Symbol) -> Symbol:
-    if symbol == old:
-        return new
-    return tuple(_with(part, old, new) if isinstance(part, tuple) and part else part for part in symbol)
-
-
-def _never_runs(counter: Symbol) -> bool:
-    first, beyond = constant(counter[3]), constant(counter[4])
+def _never_runs(counter: Loop) -> bool:
+    first, beyond = constant(counter.start), constant(counter.limit)
     return first is not None and beyond is not None and beyond <= first
 
 
 def _varied(old: Symbol, name: str, place: int) -> Symbol:
     """A variable that the loop changes; a pointer that is moved still points into its buffer."""
-    vary: Symbol = ("vary", name, place)
-    if old[0] == "ptr":
-        return ("ptr", old[1], vary, old[3])
-    return old if old[0] in ("view", "static") else ("ptr", old, vary, old[2]) if old[0] in ("array", "heap") else vary
+    vary = Varying(name, place)
+    if isinstance(old, Pointer):
+        return Pointer(old.buffer, vary, old.type)
+    if isinstance(old, (Array, Heap)):
+        return Pointer(old, vary, old.type)
+    return old if isinstance(old, (View, Static)) else vary
+
+
+def _grow(node: Node, changed: set[str], state: State) -> None:
+    """Containers have any length in the body, and what points into them may point elsewhere."""
+    grown = _grown_in(node, state)
+    state.invalidated |= {name for name, owner in state.references.items() if owner in grown and name not in changed}
+    state.shapes.update({each: Length(each.changed_at(node.start)) for each in grown if isinstance(each, Vector)})
 
 
 _GROWS = ("push_back", "emplace_back", "insert", "resize", "erase", "clear", "reserve", "assign", "emplace")
@@ -195,7 +223,7 @@ def _range(node: Node, state: State) -> Symbol:
     buffer = buffer_of(state.variables.get(name, UNKNOWN))
     if buffer is None:
         return UNKNOWN
-    return ("numel", buffer) if is_tensor(buffer) else ("size", buffer)
+    return NumElements(buffer) if is_tensor(buffer) else Length(buffer)
 
 
 def _asked(walker: Walker, condition: Node | None, state: State) -> Symbol | None:
@@ -204,15 +232,15 @@ def _asked(walker: Walker, condition: Node | None, state: State) -> Symbol | Non
     inner = condition.get("value") if condition.kind == "condition_clause" else condition
     if inner is None or inner.kind == "declaration":
         return None
-    return evaluate(walker, inner, state)
+    return walker.evaluate(inner, state)
 
 
 def _is_true(condition: Node) -> bool:
     return condition.text.strip("() ") in ("true", "1", "")
 
 
-def _counter(walker: Walker, node: Node, condition: Node | None, update: Node | None, state: State) -> Symbol | None:
-    """("loop", name, place, lowest, first beyond, step) where the loop simply counts."""
+def _counter(walker: Walker, node: Node, condition: Node | None, update: Node | None, state: State) -> Loop | None:
+    """Where the loop simply counts."""
     step = _step(walker, update, state)
     if step is None or condition is None:
         return None
@@ -233,15 +261,15 @@ def _counter(walker: Walker, node: Node, condition: Node | None, update: Node | 
     ahead = _ahead(left, name)
     if ahead is None or start is None or (body is not None and name in declarations.changed_in(body)):
         return None
-    limit = evaluate(walker, right, state)
+    limit = walker.evaluate(right, state)
     if ahead:
-        limit = ("-", limit, number(ahead))
+        limit = Binary("-", limit, number(ahead))
     if by > 0 and sign in ("<", "<=", "!="):
-        beyond: Symbol = limit if sign != "<=" else ("+", limit, number(1))
-        return ("loop", name, node.start, start, beyond, by)
+        beyond = limit if sign != "<=" else Binary("+", limit, ONE)
+        return Loop(name, node.start, start, beyond, by)
     if by < 0 and sign in (">", ">=", "!="):
-        lowest: Symbol = limit if sign == ">=" else ("+", limit, number(1))
-        return ("loop", name, node.start, lowest, ("+", start, number(1)), -by)
+        lowest = limit if sign == ">=" else Binary("+", limit, ONE)
+        return Loop(name, node.start, lowest, Binary("+", start, ONE), -by)
     return None
 
 
@@ -264,7 +292,7 @@ def _step(walker: Walker, update: Node | None, state: State) -> tuple[str, int] 
         return (target.text, 1 if update.operator == "++" else -1) if target else None
     if update.kind == "assignment_expression" and update.operator in ("+=", "-="):
         target, value = update.get("left"), update.get("right")
-        by = evaluate(walker, value, state) if value is not None else ZERO
-        amount = by[1] if by[0] == "int" else UNKNOWN_STEP
+        by = walker.evaluate(value, state) if value is not None else ZERO
+        amount = by.value if isinstance(by, Int) else UNKNOWN_STEP
         return (target.text, amount if update.operator == "+=" else -amount) if target and amount else None
     return None

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from faultlens.custom_op.check.interpret import declarations
-from faultlens.custom_op.check.interpret.expressions import evaluate
+from faultlens.custom_op.check.interpret.call_symbols import ERROR, Ok
 from faultlens.custom_op.check.interpret.places import assign
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Binary, Symbol
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.syntax import Node
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
-
-ERROR: Symbol = ("error",)
 
 
 def _requires(walker: Walker, node: Node, given: list[Node], state: State) -> list[State]:
     if len(given) < 2:
         return [state]
-    found = walker.fork(state, lambda each: evaluate(walker, given[1], each))
+    found = walker.fork(state, lambda each: walker.evaluate(given[1], each))
     return _split(walker, node, found, callback=given[3] if len(given) > 3 else None)
 
 
 def _requires_ok(walker: Walker, node: Node, given: list[Node], state: State) -> list[State]:
     if len(given) < 2:
         return [state]
-    found = walker.fork(state, lambda each: ("ok", evaluate(walker, given[1], each)))
+
+    def is_ok(each: State) -> Symbol:
+        return Ok(walker.evaluate(given[1], each))
+
+    found = walker.fork(state, is_ok)
     return _split(walker, node, found, callback=given[2] if _is_async(node) and len(given) > 2 else None)
 
 
@@ -36,12 +35,12 @@ def _return_if_error(walker: Walker, node: Node, given: list[Node], state: State
     if not given:
         return [state]
     ends = []
-    for asked, status in walker.fork(state, lambda each: evaluate(walker, given[0], each)):
+    for asked, status in walker.fork(state, lambda each: walker.evaluate(given[0], each)):
         failing = asked.copy()
-        failing.assume(("ok", status), False)
-        if failing.possible:
+        failing.assume(Ok(status), False)
+        if failing.feasible:
             walker.leave(failing, ERROR, "return", node)
-        asked.assume(("ok", status), True)
+        asked.assume(Ok(status), True)
         ends.append(asked)
     return ends
 
@@ -50,7 +49,7 @@ def _assign_or_return(walker: Walker, node: Node, given: list[Node], state: Stat
     if len(given) < 2:
         return [state]
     ends = []
-    for asked, value in walker.fork(state, lambda each: evaluate(walker, given[-1], each)):
+    for asked, value in walker.fork(state, lambda each: walker.evaluate(given[-1], each)):
         walker.leave(asked.copy(), ERROR, "return", node)
         names = declarations.names_in(given[0])
         assign(walker, names[-1], value, asked, node) if names else None
@@ -65,9 +64,11 @@ def _checks(walker: Walker, node: Node, given: list[Node], state: State) -> list
     ends = []
 
     def demand(each: State) -> Symbol:
-        values = [evaluate(walker, one, each) for one in given]
+        values = [walker.evaluate(one, each) for one in given]
         sign = signs.get(name.rpartition("_")[2])
-        return (sign, *values[:2]) if sign and len(values) > 1 else values[0] if values else UNKNOWN
+        if sign and len(values) > 1:
+            return Binary(sign, values[0], values[1])
+        return values[0] if values else UNKNOWN
 
     for asked, condition in walker.fork(state, demand):
         walker.note("call", node, asked, by=(condition,), name=name, detail="check")
@@ -82,10 +83,10 @@ def _split(walker: Walker, node: Node, found: list[tuple[State, Symbol]], callba
     for asked, condition in found:
         failing = asked.copy()
         failing.assume(condition, False)
-        if failing.possible:
+        if failing.feasible:
             if callback is not None:
-                failing.done += 1
-            failing.failed, failing.wrong = node, condition
+                failing.callback_calls += 1
+            failing.failed, failing.failed_condition = node, condition
             walker.leave(failing, UNKNOWN, "requires", node)
         asked.assume(condition, True)
         ends.append(asked)
@@ -96,7 +97,7 @@ def _is_async(node: Node) -> bool:
     return node.text.partition("(")[0].strip().endswith("ASYNC")
 
 
-Macro = Callable[["Walker", Node, list[Node], State], list[State]]
+Macro = Callable[[Walker, Node, list[Node], State], list[State]]
 MACROS: dict[str, Macro] = {
     **dict.fromkeys(("OP_REQUIRES", "OP_REQUIRES_ASYNC"), _requires),
     **dict.fromkeys(("OP_REQUIRES_OK", "OP_REQUIRES_OK_ASYNC", "OP_REQUIRES_OK_OR_SET_PAYLOAD"), _requires_ok),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    AddressOf,
+    AddressOfName,
+    Array,
+    Element,
+    Heap,
+    Input,
+    Pointer,
+    buffer_of,
+    is_tensor,
+)
 from faultlens.custom_op.check.interpret.places import element, use
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, ZERO, Symbol, buffer_of, is_tensor
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, ZERO, Binary, Negative, Null, Symbol
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.syntax import Node
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 
 def pointer_expression(walker: Walker, node: Node, state: State) -> Symbol:
@@ -19,41 +26,42 @@ def pointer_expression(walker: Walker, node: Node, state: State) -> Symbol:
         return UNKNOWN
     if node.operator == "*":
         value = walker.evaluate(target, state)
-        if value[0] in ("ptr", "array", "heap", "null"):
+        if isinstance(value, (Pointer, Array, Heap, Null)):
             return element(walker, node, state, value, [ZERO])
         use(walker, node, state, value)
-        return state.variables.get(value[1], UNKNOWN) if value[0] == "addr" else value
+        return state.variables.get(value.name, UNKNOWN) if isinstance(value, AddressOfName) else value
     return _address(walker, target, state)
 
 
 def _address(walker: Walker, target: Node, state: State) -> Symbol:
     """&x: nothing is read."""
     if target.kind == "identifier":
-        state.unset -= {target.text}
+        state.uninitialized -= {target.text}
         value = state.variables.get(target.text)
-        if value is not None and (
-            is_tensor(value) and "*" not in state.types.get(target.text, "") and value[0] == "input"
-        ):
+        if isinstance(value, Input) and "*" not in state.types.get(target.text, ""):
             return value
         if value is not None:
-            return ("addr", target.text)
+            return AddressOfName(target.text)
         if walker.owner is not None and target.text in walker.owner.members:
-            return ("addr", f"this.{target.text}")
-        return ("addr", target.text)
+            return AddressOfName(f"this.{target.text}")
+        return AddressOfName(target.text)
     events = len(walker.events)
     value = walker.evaluate(target, state)
-    if value[0] == "elem":
+    if isinstance(value, Element):
         del walker.events[events:]  # only its address is taken
-        return ("ptr", value[1], value[2], value[3]) if buffer_of(value) else ("addr-of", value)
-    return value if is_tensor(value) else ("addr-of", value)
+        return Pointer(value.buffer, value.index, value.type) if buffer_of(value) else AddressOf(value)
+    return value if is_tensor(value) else AddressOf(value)
 
 
 def moved(left: Symbol, right: Symbol, sign: str) -> Symbol:
     """A pointer and a distance."""
-    pointer, distance = (left, right) if left[0] in ("ptr", "heap", "array") else (right, left)
-    if distance[0] in ("ptr", "heap", "array"):
-        return (sign, left, right)
-    step: Symbol = distance if sign == "+" else ("neg", distance)
-    if pointer[0] == "ptr":
-        return ("ptr", pointer[1], step if pointer[2] == ZERO else ("+", pointer[2], step), pointer[3])
-    return ("ptr", pointer, step, pointer[2])
+    pointer, distance = (left, right) if isinstance(left, (Pointer, Heap, Array)) else (right, left)
+    if isinstance(distance, (Pointer, Heap, Array)):
+        return Binary(sign, left, right)
+    step: Symbol = distance if sign == "+" else Negative(distance)
+    match pointer:
+        case Pointer(buffer, offset, type_):
+            return Pointer(buffer, step if offset == ZERO else Binary("+", offset, step), type_)
+        case Heap() | Array():
+            return Pointer(pointer, step, pointer.type)
+    return Binary(sign, left, right)

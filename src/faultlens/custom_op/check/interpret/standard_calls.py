@@ -2,58 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from faultlens.custom_op.check.interpret import memory_calls
-from faultlens.custom_op.check.interpret.declarations import escape
+from faultlens.custom_op.check.interpret.buffer_symbols import ExtremeIndex, Heap, Pointer
+from faultlens.custom_op.check.interpret.call_symbols import Lock, MaybeNull, Ok, Pair, Result
+from faultlens.custom_op.check.interpret.callbacks import is_callback
 from faultlens.custom_op.check.interpret.known import Call, Handler
 from faultlens.custom_op.check.interpret.places import outlives
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
-
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Limited, Null, Symbol
 
 # -------------------------------------------------------------------------------------------- values
+from faultlens.custom_op.check.interpret.walk import Walker
 
 
 def _limited(walker: Walker, this: Call, state: State) -> Symbol:
-    return ({"clamp": "clamp", "Clamp": "clamp"}.get(this.name, this.name), *this.values(walker, state))
+    return Limited(this.name.lower(), tuple(this.values(walker, state)))
 
 
 def _most(walker: Walker, this: Call, state: State) -> Symbol:
     """std::max_element(begin, end): somewhere between the two, or the end where there is nothing."""
     values = this.values(walker, state)
-    if len(values) < 2 or values[0][0] != "ptr" or values[1][:2] != values[0][:2]:
-        return ("call", this.name, *values)
-    begin, end = values[:2]
-    found: Symbol = ("ptr", begin[1], ("most", this.name, begin[2], end[2]), begin[3])
-    return ("pair", found, found) if this.name == "minmax_element" else found
+    match values[:2]:
+        case [Pointer() as begin, Pointer() as end] if begin.buffer == end.buffer:
+            found = Pointer(begin.buffer, ExtremeIndex(this.name, begin.offset, end.offset), begin.type)
+            return Pair(found, found) if this.name == "minmax_element" else found
+    return Result(this.name, tuple(values))
 
 
 def _first(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
-    if values and values[0][0] == "param" and values[0][1] == walker.callback:
-        state.handed = True
+    if values and is_callback(walker, values[0]):
+        state.callback_escaped = True
     return values[0] if values else UNKNOWN
 
 
 def _thrower(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
     walker.note("throw", this.node, state, name=this.name, by=values)
-    return ("call", this.name, *values)
+    return Result(this.name, tuple(values))
 
 
 def _ends(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("call", this.node, state, name=this.name, by=this.values(walker, state))
-    state.possible = False
+    state.feasible = False
     return UNKNOWN
 
 
 def _nullable(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
-    return ("maybe", this.name, *values)
+    return MaybeNull(this.name, tuple(values))
 
 
 FUNCTIONS: dict[str, Handler] = {
@@ -74,32 +71,31 @@ FUNCTIONS: dict[str, Handler] = {
 
 def lock(walker: Walker, this: Call, state: State) -> Symbol:
     mutex = this.on
-    if mutex[0] == "lock":  # of a unique_lock
+    if isinstance(mutex, Lock):  # of a unique_lock
         if this.name in ("unlock", "Unlock"):
-            state.locks = tuple(held for held in state.locks if held[0] != mutex[1])
+            state.locks = tuple(held for held in state.locks if held[0] != mutex.mutex)
         else:
-            state.locks = (*state.locks, (mutex[1], this.node))
+            state.locks = (*state.locks, (mutex.mutex, this.node))
         return UNKNOWN
     if this.name in ("lock", "Lock"):
         walker.note("lock", this.node, state, on=mutex, name=this.name)
         state.locks = (*state.locks, (mutex, this.node))
-        state.manual = (*state.manual, mutex)
+        state.manual_locks = (*state.manual_locks, mutex)
     else:
         state.locks = tuple(held for held in state.locks if held[0] != mutex)
-        state.manual = tuple(held for held in state.manual if held != mutex)
+        state.manual_locks = tuple(held for held in state.manual_locks if held != mutex)
     return UNKNOWN
 
 
 def _ok(_: Walker, this: Call, __: State) -> Symbol:
-    status = this.on
-    return ("ok-status",) if status == ("ctx-status",) else ("ok", status)
+    return Ok(this.on)
 
 
 def _joined(_: Walker, this: Call, state: State) -> Symbol:
     symbol = this.on
     if symbol in state.held:
         state.held[symbol] = state.held[symbol]._replace(state="escaped")
-    return ("call", this.name, symbol)
+    return Result(this.name, (symbol,))
 
 
 def _unref(walker: Walker, this: Call, state: State) -> Symbol:
@@ -110,7 +106,7 @@ def _unref(walker: Walker, this: Call, state: State) -> Symbol:
 def _at(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
     walker.note("throw", this.node, state, name="at", on=this.on, by=values)
-    return ("call", "at", this.on, *values)
+    return Result("at", (this.on, *values))
 
 
 def _reset(walker: Walker, this: Call, state: State) -> Symbol:
@@ -122,8 +118,8 @@ def _reset(walker: Walker, this: Call, state: State) -> Symbol:
     if held is not None and held.state == "owned":
         state.held[this.on] = held._replace(state="freed", at=this.node)
     for value in values:
-        escape(state, value)
-    if target is not None and target.text in state.variables and this.on[0] in ("heap", "null"):
+        state.escape(value)
+    if target is not None and target.text in state.variables and isinstance(this.on, (Heap, Null)):
         state.variables[target.text] = values[0] if values else UNKNOWN
     elif target is not None:
         outlives(walker, this.node, state, this.on)
@@ -133,7 +129,7 @@ def _reset(walker: Walker, this: Call, state: State) -> Symbol:
 def _substr(walker: Walker, this: Call, state: State) -> Symbol:
     values = this.values(walker, state)
     walker.note("throw", this.node, state, name="substr", on=this.on, by=values)
-    return ("call", "substr", this.on, *values)
+    return Result("substr", (this.on, *values))
 
 
 def _release(_: Walker, this: Call, __: State) -> Symbol:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from faultlens.custom_op.check.interpret import declarations, loops
-from faultlens.custom_op.check.interpret.expressions import evaluate
+from faultlens.custom_op.check.interpret.call_symbols import Status, Switched
 from faultlens.custom_op.check.interpret.macros import MACROS
 from faultlens.custom_op.check.interpret.state import MOST_STATES, State, join
 from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.syntax import Node, arguments, as_expression, name_of
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 STATUSES = ("MakeShape", "BuildTensorShape", "BuildPartialTensorShape", "ReadFileToString", "GetNodeAttr",
             "LookupResource", "LookupOrCreateResource", "HandleFromInput")  # fmt: skip
@@ -31,7 +29,7 @@ def _compound(walker: Walker, node: Node, states: list[State]) -> list[State]:
             variables, types, _ = before[0]
             _restore(end.variables, variables, name)
             _restore(end.types, types, name)
-            end.unset -= {name} if name not in variables else frozenset()
+            end.uninitialized -= {name} if name not in variables else frozenset()
         end.locks = tuple(lock for lock in end.locks if lock in locks)
     return ends
 
@@ -54,8 +52,8 @@ def _expression(walker: Walker, node: Node, states: list[State]) -> list[State]:
     found = []
     dropped = _dropped(inner)
     for state in states:
-        for end, value in walker.fork(state, lambda each: evaluate(walker, inner, each)):
-            if dropped.kind == "call_expression" and (value[0] == "status" or _gives_status(walker, dropped)):
+        for end, value in walker.fork(state, lambda each: walker.evaluate(inner, each)):
+            if dropped.kind == "call_expression" and (isinstance(value, Status) or _gives_status(walker, dropped)):
                 how = name_of(dropped.get("function")) if dropped is inner else "IgnoreError"
                 walker.note("ignored", dropped, end, name=how, on=value)
             if inner.kind == "throw_statement":
@@ -87,7 +85,7 @@ def _gives_status(walker: Walker, call: Node) -> bool:
     function = call.get("function")
     if function is None or function.kind not in ("identifier", "qualified_identifier", "template_function"):
         return False
-    found = walker.unit.function(name_of(function))
+    found = walker.program.function(name_of(function))
     return name_of(function) in STATUSES if found is None else found.is_status
 
 
@@ -109,9 +107,9 @@ def _misread(walker: Walker, node: Node, states: list[State]) -> list[State]:
 def _return(walker: Walker, node: Node, states: list[State]) -> list[State]:
     value = node.children[0] if node.children else None
     for state in states:
-        for end, returned in walker.fork(state, lambda each: evaluate(walker, value, each)):
+        for end, returned in walker.fork(state, lambda each: walker.evaluate(value, each)):
             if walker.at_root or walker.function.name == "lambda":  # whoever called has it now
-                declarations.escape(end, returned)
+                end.escape(returned)
             walker.leave(end, returned, "return", node)
     return []
 
@@ -124,8 +122,8 @@ def _if(walker: Walker, node: Node, states: list[State]) -> list[State]:
             for holds, branch in ((True, then), (False, other)):
                 taken = asked.copy()
                 taken.assume(condition, holds)
-                taken.ways = (*taken.ways, branch or node)
-                if taken.possible:
+                taken.branches = (*taken.branches, branch or node)
+                if taken.feasible:
                     ends += walker.statement(branch, [taken]) if branch is not None else [taken]
     return ends
 
@@ -141,7 +139,7 @@ def _condition(walker: Walker, clause: Node | None, state: State) -> Symbol:
         return UNKNOWN
     if value.kind == "declaration":
         return declarations.declare(walker, value, state)
-    return evaluate(walker, value, state)
+    return walker.evaluate(value, state)
 
 
 def _else(walker: Walker, node: Node, states: list[State]) -> list[State]:
@@ -157,11 +155,11 @@ def _switch(walker: Walker, node: Node, states: list[State]) -> list[State]:
     begins: list[State] = []
     for state in states:
         for asked, value in walker.fork(state, lambda each: _condition(walker, clause, each)):
-            asked.assume(("switch", value), True)
+            asked.assume(Switched(value), True)
             begins.append(asked)
     for case in cases:
         inner = [child for child in case.children if child not in case.all("value")]
-        entered = [replace(begin.copy(), ways=(*begin.ways, case)) for begin in begins]
+        entered = [replace(begin.copy(), branches=(*begin.branches, case)) for begin in begins]
         falling = walker.block(inner, join(entered + falling, MOST_STATES))
     ends = falling + frame.breaks.pop()
     has_default = any(case.get("value") is None for case in cases)
@@ -171,7 +169,7 @@ def _switch(walker: Walker, node: Node, states: list[State]) -> list[State]:
 def _all_named(walker: Walker, cases: list[Node]) -> bool:
     """Every value of an enum has its case."""
     named = {name_of(value) for case in cases if (value := case.get("value")) is not None}
-    return any(values <= named for values in walker.unit.enums)
+    return any(values <= named for values in walker.program.enums)
 
 
 def _break(walker: Walker, _: Node, states: list[State]) -> list[State]:

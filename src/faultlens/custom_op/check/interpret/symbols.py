@@ -1,162 +1,257 @@
-"""What an expression stands for, told by where it comes from: nested tuples, equal where the values are.
+"""Symbolic values: what an expression stands for, told by where it comes from. Equal where the values are.
 
-Tensors:  ("input", 0)  ("output", 0)  ("temp", place)
-Facts:    ("dims", t)  ("dim", t, k)  ("numel", t)  ("bytes", t)  ("shape", t)  ("dtype", t)
-Access:   ("view", t, method, type, rank)  ("ptr", buffer, offset)  ("elem", buffer, index)
-Buffers:  tensors, ("array", place, type, size)  ("heap", place)  ("vec", place, type)
-Others:   ("int", 3)  ("attr", "k")  ("param", "n")  ("member", "k_")  ("loop", name, place, start, limit, step)
-          ("vary", name, place)  ("call", name, …)  ("+", a, b) …"""
+Here: constants, names and operations. `buffer_symbols` has memory and what is asked of it, `call_symbols` what calls
+give."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
-Symbol = tuple[Any, ...]
-
-UNKNOWN: Symbol = ("unknown",)
-NULL: Symbol = ("null",)
-CONTEXT: Symbol = ("ctx",)
-ZERO: Symbol = ("int", 0)
-TENSORS = ("input", "output", "temp", "listed")
-BUFFERS = (*TENSORS, "array", "heap", "vec")
-SIZES = ("dim", "numel", "bytes", "shape", "size", "dims2")
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+Made = TypeVar("Made")
 
 
-def number(value: int) -> Symbol:
-    return ("int", value)
+class _Interned(type):
+    """Hash consing: values that are made alike are one object, so that they compare and hash by identity."""
+
+    made: ClassVar[dict[tuple[object, ...], Any]] = {}
+
+    def __call__(cls: type[Made], *args: Any, **named: Any) -> Made:
+        key = (cls, *args)
+        known: Made | None = _Interned.made.get(key) if not named else None
+        if known is None:
+            value = type.__call__(cls, *args, **named)
+            known = _Interned.made.setdefault((cls, *value.fields()), value)
+            if not named:
+                _Interned.made[key] = known  # the same without the defaults
+        return known
 
 
-def is_tensor(symbol: Symbol) -> bool:
-    return symbol[0] in TENSORS
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol(metaclass=_Interned):
+    """A symbolic value. Its fields are names, numbers, other symbolic values, or tuples of them."""
+
+    def operands(self) -> Iterator[Symbol]:
+        """The symbolic values that it is directly made of."""
+        for value in self.fields():
+            if isinstance(value, Symbol):
+                yield value
+            elif isinstance(value, tuple):
+                yield from value
+
+    def names(self) -> Iterator[str]:
+        """The names and texts among its own fields."""
+        return (value for value in self.fields() if isinstance(value, str))
+
+    def map(self, change: Callable[[Symbol], Symbol]) -> Symbol:
+        """The same, made of other operands."""
+        return type(self)(*(_mapped(value, change) for value in self.fields()))
+
+    def fields(self) -> Iterator[object]:
+        names: tuple[str, ...] = self.__match_args__
+        return (getattr(self, name) for name in names)
 
 
-def buffer_of(symbol: Symbol) -> Symbol | None:
-    """What memory a view, pointer or element belongs to."""
-    if symbol[0] in BUFFERS:
-        return symbol
-    if symbol[0] in ("view", "ptr", "elem") and symbol[1]:
-        inner: Symbol = symbol[1][1] if symbol[1][0] == "retyped" else symbol[1]
-        return inner if inner[0] in BUFFERS else None
-    return None
+def _mapped(value: object, change: Callable[[Symbol], Symbol]) -> object:
+    if isinstance(value, Symbol):
+        return change(value)
+    return tuple(map(change, value)) if isinstance(value, tuple) else value
 
 
-@lru_cache(maxsize=1 << 16)
-def parts(symbol: Symbol) -> frozenset[Symbol]:
-    """It and all that it is made of; what limits a loop is no part of its counter."""
-    found = {symbol}
-    if symbol[0] not in ("loop", "str"):
-        for part in symbol[1:]:
-            if isinstance(part, tuple) and part:
-                found |= parts(part)
-    return frozenset(found)
+# ------------------------------------------------------------------------------------------ constants
 
 
-@lru_cache(maxsize=1 << 16)
-def origins(symbol: Symbol) -> frozenset[Symbol]:
-    """As `parts`, and what its loops run to."""
-    found = {symbol}
-    for part in symbol[1:]:
-        if isinstance(part, tuple) and part:
-            found |= origins(part)
-    return frozenset(found)
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknown(Symbol):
+    """Nothing is known of it."""
 
 
-def tensors_in(symbol: Symbol) -> frozenset[Symbol]:
-    return frozenset(part for part in origins(symbol) if is_tensor(part))
+@dataclass(frozen=True, slots=True, eq=False)
+class Null(Symbol):
+    """nullptr."""
 
 
-def data_in(symbol: Symbol, sides: frozenset[str] = frozenset()) -> Iterator[tuple[Symbol, frozenset[str]]]:
-    """Elements of inputs that the value comes from, and on which sides the expression itself limits them."""
-    kind = symbol[0]
-    if kind == "elem":
-        if is_tensor(symbol[1]) and symbol[1][0] in ("input", "listed"):
-            yield symbol, sides | ({LOW} if str(symbol[3]).startswith(("uint", "bool")) else frozenset())
-        return
-    if kind in _COMPARISONS or kind in ("dim", "numel", "bytes", "size", "clamp", "str"):
-        return
-    if kind == "call" and symbol[1] not in ARITHMETIC:
-        return  # what a function makes of data is not known
-    if kind == "loop":
-        if symbol[4]:
-            yield from data_in(symbol[4], sides | {LOW})
-        return
-    if kind == "?:":
-        yield from (each for part in symbol[2:] for each in data_in(part, sides) if each[0] not in parts(symbol[1]))
-        return
-    if kind in ("%", "/", ">>"):
-        yield from data_in(symbol[1], sides | ({HIGH} if kind == "%" else frozenset()))
-        return
-    for part in symbol[1:]:
-        if isinstance(part, tuple) and part:
-            yield from data_in(part, sides | _LIMITS.get(kind, frozenset()))
+@dataclass(frozen=True, slots=True, eq=False)
+class Context(Symbol):
+    """The OpKernelContext, OpKernelConstruction or InferenceContext."""
 
 
-LOW, HIGH = "low", "high"
-BOTH = frozenset({LOW, HIGH})
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "!", "&&", "||")
-_LIMITS = {"min": frozenset({HIGH}), "max": frozenset({LOW}), "&": BOTH, "unsigned": frozenset({LOW})}
-ARITHMETIC = (
-    "abs",
-    "floor",
-    "ceil",
-    "round",
-    "lround",
-    "llround",
-    "rint",
-    "trunc",
-    "fabs",
-    "floorf",
-    "ceilf",
-    "roundf",
-)
+@dataclass(frozen=True, slots=True, eq=False)
+class This(Symbol):
+    """The object whose method is interpreted."""
 
 
-def linear(symbol: Symbol) -> dict[Symbol, int]:
-    """A sum: atoms and how often; the constant stands under ()."""
-    kind = symbol[0]
-    if kind == "int":
-        return {(): symbol[1]} if symbol[1] else {}
-    if kind in ("+", "-") and len(symbol) == 3:
-        return _added(linear(symbol[1]), linear(symbol[2]), 1 if kind == "+" else -1)
-    if kind == "unsigned":
-        return linear(symbol[1])
-    if kind == "neg":
-        return _added({}, linear(symbol[1]), -1)
-    if kind == "*":
-        left, right = linear(symbol[1]), linear(symbol[2])
-        for factor, other in ((left, right), (right, left)):
-            if set(factor) <= {()}:
-                return {atom: count * factor.get((), 0) for atom, count in other.items() if factor.get((), 0)}
-        if len(left) == len(right) == 1:  # one order of factors for products
-            (a, m), (b, n) = next(iter(left.items())), next(iter(right.items()))
-            return {_product(a, b): m * n}
-    return {symbol: 1}
+@dataclass(frozen=True, slots=True, eq=False)
+class Int(Symbol):
+    value: int
 
 
-def minus(left: Symbol, right: Symbol) -> dict[Symbol, int]:
-    return _added(linear(left), linear(right), -1)
+@dataclass(frozen=True, slots=True, eq=False)
+class Float(Symbol):
+    text: str
 
 
-def constant(symbol: Symbol) -> int | None:
-    sum_ = linear(symbol)
-    return sum_.get((), 0) if set(sum_) <= {()} else None
+@dataclass(frozen=True, slots=True, eq=False)
+class Bool(Symbol):
+    value: bool
 
 
-def _product(left: Symbol, right: Symbol) -> Symbol:
-    factors = sorted((*_factors(left), *_factors(right)), key=repr)
-    return ("product", *factors)
+@dataclass(frozen=True, slots=True, eq=False)
+class String(Symbol):
+    text: str
 
 
-def _factors(symbol: Symbol) -> tuple[Symbol, ...]:
-    return symbol[1:] if symbol and symbol[0] == "product" else (symbol,)
+@dataclass(frozen=True, slots=True, eq=False)
+class Char(Symbol):
+    text: str
 
 
-def _added(left: dict[Symbol, int], right: dict[Symbol, int], times: int) -> dict[Symbol, int]:
-    found = dict(left)
-    for atom, count in right.items():
-        found[atom] = found.get(atom, 0) + times * count
-        if not found[atom]:
-            del found[atom]
-    return found
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeOf(Symbol):
+    """sizeof(T), as it is written."""
+
+    text: str
+
+
+UNKNOWN = Unknown()
+NULL = Null()
+CONTEXT = Context()
+THIS = This()
+ZERO = Int(0)
+ONE = Int(1)
+TRUE, FALSE = Bool(True), Bool(False)
+
+
+def number(value: int) -> Int:
+    return Int(value)
+
+
+# ---------------------------------------------------------------------------------------------- names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name(Symbol):
+    """A name that nothing is known of."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Param(Symbol):
+    """A parameter of the function that is interpreted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attr(Symbol):
+    """An attribute of the op; "?" where its name is not known."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable(Symbol):
+    """A local variable of its own, whatever its value."""
+
+    name: str
+    place: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Varying(Symbol):
+    """A variable that a loop changes, or that differs between joined paths."""
+
+    name: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop(Symbol):
+    """A loop's counter: from `start` up to, without, `limit`."""
+
+    name: str
+    place: int
+    start: Symbol
+    limit: Symbol
+    step: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Persistent(Symbol):
+    """Storage that outlives the call."""
+
+    name: str
+    storage: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member(Persistent):
+    storage: ClassVar[str] = "member"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static(Persistent):
+    storage: ClassVar[str] = "static"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Global(Persistent):
+    storage: ClassVar[str] = "global"
+
+
+# ------------------------------------------------------------------------------------------ operations
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary(Symbol):
+    """left + right, left < right, left && right …"""
+
+    sign: str
+    left: Symbol
+    right: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Symbol):
+    value: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negative(Symbol):
+    value: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsigned(Symbol):
+    """Data in an unsigned number."""
+
+    value: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional(Symbol):
+    condition: Symbol
+    then: Symbol
+    otherwise: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limited(Symbol):
+    """std::min, std::max, std::clamp: `function` is "min", "max" or "clamp"."""
+
+    function: str
+    values: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product(Symbol):
+    """Factors in one order: an atom of a linear combination."""
+
+    factors: tuple[Symbol, ...]
+
+
+def is_binary(symbol: Symbol, *signs: str) -> TypeGuard[Binary]:
+    return isinstance(symbol, Binary) and symbol.sign in signs

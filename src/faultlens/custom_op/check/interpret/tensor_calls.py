@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    ByteSize,
+    Dim,
+    DType,
+    NumElements,
+    Pointer,
+    Property,
+    Rank,
+    Shape,
+    ShapeOf,
+    View,
+    ViewDim,
+)
+from faultlens.custom_op.check.interpret.call_symbols import Result, Status, Survived
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.known import Call, Handler
+from faultlens.custom_op.check.interpret.linear import constant, product
 from faultlens.custom_op.check.interpret.places import mark_written
 from faultlens.custom_op.check.interpret.state import State
-from faultlens.custom_op.check.interpret.symbols import UNKNOWN, ZERO, Symbol, constant, number, parts
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
+from faultlens.custom_op.check.interpret.symbols import ONE, UNKNOWN, ZERO, Binary, Symbol, number
+from faultlens.custom_op.check.interpret.walk import Walker
 
 RANKS = {"vec": 1, "matrix": 2, "scalar": 0}
 
 
-def _about(kind: str) -> Handler:
-    return lambda _, this, __: (kind, this.on)
+def _about(kind: type[Property]) -> Handler:
+    return lambda _, this, __: kind(this.on)
 
 
 def _dim(walker: Walker, this: Call, state: State) -> Symbol:
     tensor, at = this.on, this.value(walker, state, 0)
-    if tensor[0] == "mkshape":
+    if isinstance(tensor, ShapeOf):
         known = constant(at)
-        return tensor[1 + known] if known is not None and 0 <= known < len(tensor) - 1 else UNKNOWN
-    tensor = tensor[1] if tensor[0] == "shape" else tensor
+        return tensor.dims[known] if known is not None and 0 <= known < len(tensor.dims) else UNKNOWN
+    tensor = _shaped(tensor)
     walker.note("dim", this.node, state, on=tensor, by=(at,))
-    least = ZERO if ("dims", tensor) in parts(at) else at  # x.dim_size(x.dims() - 1)
-    state.assume(("alive", (">", ("dims", tensor), least)), True)
-    state.possible = True
-    return ("dim", tensor, at)
+    least = ZERO if Rank(tensor) in parts(at) else at  # x.dim_size(x.dims() - 1)
+    state.assume(Survived(Binary(">", Rank(tensor), least)), True)
+    state.feasible = True
+    return Dim(tensor, at)
 
 
 def _view(walker: Walker, this: Call, state: State) -> Symbol:
@@ -49,35 +61,34 @@ def _view(walker: Walker, this: Call, state: State) -> Symbol:
         detail=type_,
     )
     if rank is not None:  # whoever is behind it was alive after the CHECK
-        state.assume(
-            ("==", ("numel", tensor), number(1)) if rank == 0 else ("==", ("dims", tensor), number(rank)), True
-        )
-        state.possible = True
-    return ("view", tensor, this.name, type_, rank)
+        asked = Binary("==", NumElements(tensor), ONE) if rank == 0 else Binary("==", Rank(tensor), number(rank))
+        state.assume(asked, True)
+        state.feasible = True
+    return View(tensor, this.name, type_, rank)
 
 
 def _raw(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("raw", this.node, state, on=this.on)
-    return ("ptr", this.on, ZERO, "void")
+    return Pointer(this.on, ZERO, "void")
 
 
 def _tensor_data(walker: Walker, this: Call, state: State) -> Symbol:
     walker.note("raw", this.node, state, on=this.on, name="tensor_data")
-    return ("view", this.on, "tensor_data", "char", 1)
+    return View(this.on, "tensor_data", "char", 1)
 
 
 TENSOR: dict[str, Handler] = {
-    "shape": _about("shape"),
-    "dims": _about("dims"),
-    "NumElements": _about("numel"),
-    "TotalBytes": _about("bytes"),
-    "AllocatedBytes": _about("bytes"),
-    "dtype": _about("dtype"),
+    "shape": _about(Shape),
+    "dims": _about(Rank),
+    "NumElements": _about(NumElements),
+    "TotalBytes": _about(ByteSize),
+    "AllocatedBytes": _about(ByteSize),
+    "dtype": _about(DType),
     "dim_size": _dim,
     "data": _raw,
     "tensor_data": _tensor_data,
-    "IsInitialized": lambda _, this, __: ("call", "IsInitialized", this.on),
-    "IsSameSize": lambda walker, this, state: ("==", ("shape", this.on), ("shape", this.value(walker, state, 0))),
+    "IsInitialized": lambda _, this, __: Result("IsInitialized", (this.on,)),
+    "IsSameSize": lambda walker, this, state: Binary("==", Shape(this.on), Shape(this.value(walker, state, 0))),
     **dict.fromkeys(
         ("flat", "vec", "matrix", "tensor", "scalar", "unaligned_flat", "shaped", "unaligned_shaped", "flat_inner_dims",
          "flat_outer_dims", "flat_inner_outer_dims", "bit_casted_tensor", "reinterpret_last_dimension"), _view
@@ -85,19 +96,17 @@ TENSOR: dict[str, Handler] = {
 }  # fmt: skip
 
 
-def _of_shape(kind: str) -> Handler:
-    def about(_: Walker, this: Call, __: State) -> Symbol:
-        shape = this.on
-        if shape[0] == "shape":
-            return (kind, shape[1])
-        if kind == "dims":
-            return number(len(shape) - 1)
-        product: Symbol = number(1)
-        for dim in shape[1:]:
-            product = dim if product == number(1) else ("*", product, dim)
-        return product
+def _rank(_: Walker, this: Call, __: State) -> Symbol:
+    return number(len(this.on.dims)) if isinstance(this.on, ShapeOf) else Rank(_shaped(this.on))
 
-    return about
+
+def _num_elements(_: Walker, this: Call, __: State) -> Symbol:
+    return product(this.on.dims) if isinstance(this.on, ShapeOf) else NumElements(_shaped(this.on))
+
+
+def _shaped(shape: Symbol) -> Symbol:
+    """The tensor whose shape it is."""
+    return shape.subject if isinstance(shape, Shape) else shape
 
 
 def _changed_shape(walker: Walker, this: Call, state: State) -> Symbol:
@@ -108,23 +117,19 @@ def _changed_shape(walker: Walker, this: Call, state: State) -> Symbol:
     function = this.node.get("function")
     target = function.get("argument") if function is not None else None
     old = this.on
-    new: Symbol = ("call", this.name, old, *values)
-    if old[0] == "mkshape" and this.name == "AddDim" and not state_in_loop(walker):
-        new = (*old, *values[:1])
+    new: Symbol = Result(this.name, (old, *values))
+    if isinstance(old, ShapeOf) and this.name == "AddDim" and walker.loops == 0:
+        new = ShapeOf((*old.dims, *values[:1]))
     if target is not None and target.kind == "identifier" and target.text in state.variables:
         state.variables[target.text] = new
-    return ("status", this.name) if this.name.endswith("WithStatus") else UNKNOWN
-
-
-def state_in_loop(walker: Walker) -> bool:
-    return walker.loops > 0
+    return Status(this.name) if this.name.endswith("WithStatus") else UNKNOWN
 
 
 SHAPE: dict[str, Handler] = {
-    "dims": _of_shape("dims"),
-    "num_elements": _of_shape("numel"),
+    "dims": _rank,
+    "num_elements": _num_elements,
     "dim_size": _dim,
-    "IsSameSize": lambda walker, this, state: ("==", this.on, this.value(walker, state, 0)),
+    "IsSameSize": lambda walker, this, state: Binary("==", this.on, this.value(walker, state, 0)),
     **dict.fromkeys(
         ("AddDim", "set_dim", "InsertDim", "RemoveDim", "RemoveLastDims", "AddDimWithStatus", "SetDimWithStatus",
          "AppendShape", "RemoveDimWithStatus", "InsertDimWithStatus", "RemoveDimRange", "RemoveFirstDims"),
@@ -134,20 +139,30 @@ SHAPE: dict[str, Handler] = {
 
 
 def _dimension(walker: Walker, this: Call, state: State) -> Symbol:
-    view, at = this.on, this.value(walker, state, 0)
-    if view[2] in ("flat", "unaligned_flat"):
-        return ("numel", view[1])
-    if view[2] in ("vec", "matrix", "tensor"):
-        return ("dim", view[1], at)
-    return ("dims2", view[1], view[2], at)
+    at = this.value(walker, state, 0)
+    match this.on:
+        case View(tensor, "flat" | "unaligned_flat"):
+            return NumElements(tensor)
+        case View(tensor, "vec" | "matrix" | "tensor"):
+            return Dim(tensor, at)
+        case View(tensor, method):
+            return ViewDim(tensor, method, at)
+    return UNKNOWN
 
 
 def _pointer(walker: Walker, this: Call, state: State) -> Symbol:
-    view = this.on
-    if view[2] == "tensor_data":
-        walker.note("raw", this.node, state, on=view[1])
-        return ("ptr", view[1], ZERO, "void")
-    return ("ptr", view[1], ZERO, view[3])
+    match this.on:
+        case View(tensor, "tensor_data"):
+            walker.note("raw", this.node, state, on=tensor)
+            return Pointer(tensor, ZERO, "void")
+        case View(tensor, _, type_):
+            return Pointer(tensor, ZERO, type_)
+    return UNKNOWN
+
+
+def _device(walker: Walker, this: Call, state: State) -> Symbol:
+    this.values(walker, state)
+    return this.on
 
 
 def _fill(walker: Walker, this: Call, state: State) -> Symbol:
@@ -157,13 +172,18 @@ def _fill(walker: Walker, this: Call, state: State) -> Symbol:
 
 
 def _size(_: Walker, this: Call, __: State) -> Symbol:
-    return ("bytes" if this.on[2] == "tensor_data" else "numel", this.on[1])
+    match this.on:
+        case View(tensor, "tensor_data"):
+            return ByteSize(tensor)
+        case View(tensor):
+            return NumElements(tensor)
+    return UNKNOWN
 
 
 VIEW: dict[str, Handler] = {
     "size": _size,
     "dimension": _dimension,
     "data": _pointer,
-    "device": lambda walker, this, state: (this.values(walker, state) and this.on) or this.on,
+    "device": _device,
     **dict.fromkeys(("setZero", "setConstant", "setRandom", "setValues"), _fill),
 }

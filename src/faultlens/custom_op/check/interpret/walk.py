@@ -1,25 +1,21 @@
-"""What a function does on each of its paths: statements are followed, and what happens becomes events for the rules."""
+"""The interpreter's core: follows statements along each path, forks where calls can end in several ways, and records
+events for the rules. What each kind of statement and expression does is told by the handlers that it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from faultlens.custom_op.check.interpret import calls, declarations, memory_calls
-from faultlens.custom_op.check.interpret.events import Event, Kind, Place
-from faultlens.custom_op.check.interpret.expressions import evaluate
-from faultlens.custom_op.check.interpret.lambdas import has_callback
-from faultlens.custom_op.check.interpret.state import MOST_STATES, Held, State, join
-from faultlens.custom_op.check.interpret.statements import STATEMENTS
-from faultlens.custom_op.check.interpret.symbols import CONTEXT, UNKNOWN, Symbol, number
-from faultlens.custom_op.check.syntax.functions import Class, Function, parameters_of
+from faultlens.custom_op.check.interpret.buffer_symbols import Vector
+from faultlens.custom_op.check.interpret.events import Event, Kind, ProgramPoint
+from faultlens.custom_op.check.interpret.program import Program
+from faultlens.custom_op.check.interpret.state import MOST_STATES, State, join
+from faultlens.custom_op.check.interpret.symbols import CONTEXT, UNKNOWN, ZERO, Member, Param, Symbol
+from faultlens.custom_op.check.syntax.functions import Class, Function
 from faultlens.custom_op.check.syntax.registered import Op
 from faultlens.custom_op.check.syntax.syntax import Node
-from faultlens.custom_op.check.syntax.types import is_plain
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.unit import Unit
+from faultlens.custom_op.check.syntax.types import CONTAINERS
 
 MOST_STEPS = 40_000  # statements of one root
 Value = TypeVar("Value")
@@ -58,8 +54,16 @@ class Choices:
 
 
 class Walker:
-    def __init__(self, unit: Unit, owner: Class | None = None, op: Op | None = None) -> None:
-        self.unit, self.owner, self.op = unit, owner, op
+    def __init__(
+        self,
+        handlers: Handlers,
+        program: Program,
+        constant: Callable[[str], Symbol | None],
+        owner: Class | None = None,
+        op: Op | None = None,
+    ) -> None:
+        self.program, self.owner, self.op = program, owner, op
+        self.constant = constant  # the value of a named constant
         self.root_owner = owner.name if owner is not None else ""
         self.deferred = 0  # lambdas that may run at another time
         self.events: list[Event] = []
@@ -73,6 +77,7 @@ class Walker:
         self.tries = 0
         self.loops = 0
         self.steps = 0
+        self._handlers = handlers
         self._choices = Choices(())
 
     # -------------------------------------------------------------------------------------- functions
@@ -80,10 +85,12 @@ class Walker:
     def follow(self, function: Function, state: State) -> list[tuple[State, Symbol]]:
         """A function that is called from outside: its parameters are whatever they are."""
         for parameter in function.parameters:
-            known = CONTEXT if "Context" in parameter.type or "Construction" in parameter.type else None
-            if declarations.CONTAINERS.search(parameter.type) and "*" not in parameter.type:
-                known = ("vec", -len(state.variables) - 1, "")
-            state.variables[parameter.name] = known or ("param", parameter.name)
+            known: Symbol = Param(parameter.name)
+            if CONTAINERS.search(parameter.type) and "*" not in parameter.type:
+                known = Vector(-len(state.variables) - 1, "")
+            elif "Context" in parameter.type or "Construction" in parameter.type:
+                known = CONTEXT
+            state.variables[parameter.name] = known
             state.types[parameter.name] = parameter.type
         return self.run(function, state)
 
@@ -106,10 +113,10 @@ class Walker:
             self.note("exit", node, state, name=how)
 
     def _initial(self, name: str, value: Node, state: State) -> None:
-        values = [evaluate(self, each, state) for each in value.children]
+        values = [self.evaluate(each, state) for each in value.children]
         if self.owner is not None and name in self.owner.members:
-            state.members[name] = values[0] if values else ("int", 0)
-            declarations.escape(state, state.members[name])
+            state.members[name] = values[0] if values else ZERO
+            state.escape(state.members[name])
 
     @property
     def function(self) -> Function:
@@ -119,60 +126,42 @@ class Walker:
     def at_root(self) -> bool:
         return len(self.frames) == 1
 
-    def member(self, name: str) -> Symbol:
+    def member(self, name: str) -> Member:
         """Of the class whose function is followed; those of other classes have its name before them."""
         owner = self.owner.name if self.owner is not None else ""
-        return ("member", name if owner == self.root_owner else f"{owner}.{name}")
+        return Member(name if owner == self.root_owner else f"{owner}.{name}")
 
-    # ------------------------------------------------------------------------------------ expressions
+    # ------------------------------------------------------------------------ expressions and statements
 
     def evaluate(self, node: Node | None, state: State) -> Symbol:
-        """For the modules that `expressions` imports."""
-        return evaluate(self, node, state)
-
-    def call(self, node: Node, state: State, write: str = "") -> Symbol:
-        return calls.call(self, node, state, write)
-
-    def made(self, kind: str, values: list[Symbol], node: Node, state: State, *, listed: bool = False) -> Symbol:
-        return declarations.made(self, kind, values, node.start, node, state, listed=listed)
-
-    def new(self, node: Node, state: State) -> Symbol:
-        """new T(…), new T[n]."""
-        kind, declarator = node.get("type"), node.get("declarator")
-        given = node.get("arguments")
-        values = [evaluate(self, each, state) for each in given.children] if given else []
-        symbol: Symbol = ("heap", node.start, kind.text if kind else "")
-        length = declarator.get("length") if declarator is not None else None
-        size = evaluate(self, length, state) if length is not None else number(1)
-        self.hand_over(values, state)
-        if node.get("placement") is not None:
+        if node is None:
             return UNKNOWN
-        self.note("size", node, state, on=symbol, by=(size,), name="new")
-        if given is not None or not is_plain(symbol[2]):  # new float[n]() sets all to 0
-            state.written |= {symbol}
-        state.held[symbol] = Held("new", node)
-        state.shapes[symbol] = size
-        return symbol
-
-    def hand_over(self, values: list[Symbol], state: State) -> None:
-        """An object is made of them: it may keep them, and call the callback later."""
-        for value in values:
-            declarations.escape(state, value)
-            if value == ("param", self.callback) or (value[0] == "lambda" and has_callback(self, value)):
-                state.handed = True
-
-    def delete(self, node: Node, state: State) -> Symbol:
-        value = evaluate(self, node.children[-1], state) if node.children else UNKNOWN
-        memory_calls.give_back(self, node, state, value, "delete")
+        handler = self._handlers.expressions.get(node.kind)
+        if handler is not None:
+            return handler(self, node, state)
+        for child in node.children:
+            self.evaluate(child, state)
         return UNKNOWN
 
-    def function_value(self, node: Node) -> Symbol:
-        declarator, body = node.get("declarator"), node.get("body")
-        if body is None:
-            return UNKNOWN
-        parameters = parameters_of(declarator) if declarator is not None else ()
-        self.lambdas.setdefault(node.start, Function("lambda", node, body, parameters, "auto"))
-        return ("lambda", node.start)
+    def assign_call(self, node: Node, state: State, operator: str) -> None:
+        """f(i) = …: what the call gives is written to."""
+        self._handlers.assign_call(self, node, state, operator)
+
+    def statement(self, node: Node, states: list[State]) -> list[State]:
+        self.steps += len(states)
+        if self.steps > MOST_STEPS:
+            raise TooManyPathsError
+        handler = self._handlers.statements.get(node.kind)
+        if handler is not None and states:
+            states = handler(self, node, states)
+        return join([state for state in states if state.feasible], MOST_STATES)
+
+    def block(self, nodes: Iterable[Node], states: list[State]) -> list[State]:
+        for node in nodes:
+            if not states:
+                break
+            states = self.statement(node, states)
+        return states
 
     # ----------------------------------------------------------------------------------------- events
 
@@ -189,8 +178,8 @@ class Walker:
     ) -> None:
         if not self.frames:  # the value of a constant
             return
-        place = Place.of(state, self.function, self.parallel, self.tries > 0, self.loops > 0, self.calls)
-        self.events.append(Event(kind, node, place, on, tuple(by), name, detail, write))
+        point = ProgramPoint.of(state, self.function, self.parallel, self.tries > 0, self.loops > 0, self.calls)
+        self.events.append(Event(kind, node, point, on, tuple(by), name, detail, write))
 
     # ---------------------------------------------------------------------------------------- choices
 
@@ -204,7 +193,7 @@ class Walker:
                 self._choices = Choices(prefix, known=known)
                 attempt = state.copy()
                 value = action(attempt)
-                if attempt.possible:
+                if attempt.feasible:
                     found.append((attempt, value))
                 taken, ways = self._choices.taken, self._choices.ways
                 for at in range(len(prefix), len(ways)):
@@ -226,23 +215,18 @@ class Walker:
         value: Value = choices.known[key]
         return value
 
-    # ------------------------------------------------------------------------------------- statements
 
-    def statement(self, node: Node, states: list[State]) -> list[State]:
-        self.steps += len(states)
-        if self.steps > MOST_STEPS:
-            raise TooManyPathsError
-        handler = STATEMENTS.get(node.kind)
-        if handler is not None and states:
-            states = handler(self, node, states)
-        return join([state for state in states if state.possible], MOST_STATES)
+StatementHandler = Callable[[Walker, Node, list[State]], list[State]]
+ExpressionHandler = Callable[[Walker, Node, State], Symbol]
 
-    def block(self, nodes: Iterable[Node], states: list[State]) -> list[State]:
-        for node in nodes:
-            if not states:
-                break
-            states = self.statement(node, states)
-        return states
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the kinds of statements and expressions do, by the name that the parser gives them."""
+
+    statements: Mapping[str, StatementHandler]
+    expressions: Mapping[str, ExpressionHandler]
+    assign_call: Callable[[Walker, Node, State, str], object]  # with the operator of the assignment
 
 
 def _few(returns: list[tuple[State, Symbol]]) -> list[tuple[State, Symbol]]:

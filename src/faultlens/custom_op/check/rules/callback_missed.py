@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
 from faultlens.records.op_finding import OpFinding
@@ -19,29 +19,29 @@ class CallbackMissed(Rule):
     severity = "error"
     headline = "an asynchronous kernel does not call done exactly once"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        if not followed.callback:
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        if not summary.callback:
             return
         told = set()
-        for event in followed.of("exit"):
-            calls = event.place.done
+        for event in summary.of("exit"):
+            calls = event.point.callback_calls
             macro = name_of(event.node.get("function")) if event.name == "requires" else ""
-            if (calls == 1 or event.place.handed) and calls < 2:
+            if (calls == 1 or event.point.callback_escaped) and calls < 2:
                 continue
             if event.node.start in told:
                 continue
             told.add(event.node.start)
             if calls > 1:
                 title, code = (
-                    f"`{followed.callback}` is called twice on a path to here",
-                    f"{followed.callback}();\nreturn;",
+                    f"`{summary.callback}` is called twice on a path to here",
+                    f"{summary.callback}();\nreturn;",
                 )
                 fix = "call it once"
             elif macro:
-                title = f"{macro} leaves without calling `{followed.callback}`"
-                fix, code = "use the macro for asynchronous kernels", f"{macro}_ASYNC(…, {followed.callback});"
+                title = f"{macro} leaves without calling `{summary.callback}`"
+                fix, code = "use the macro for asynchronous kernels", f"{macro}_ASYNC(…, {summary.callback});"
             else:
-                title = f"a path ends without a call of `{followed.callback}`: the step waits without end"
-                fix, code = "call it before", f"{followed.callback}();"
-            where = event.node if event.name != "end" else followed.function.node.get("declarator") or event.node
-            yield self.found(where, title, fix, code, followed=followed)
+                title = f"a path ends without a call of `{summary.callback}`: the step waits without end"
+                fix, code = "call it before", f"{summary.callback}();"
+            where = event.node if event.name != "end" else summary.function.node.get("declarator") or event.node
+            yield self.found(where, title, fix, code, summary=summary)

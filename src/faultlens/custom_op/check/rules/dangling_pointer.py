@@ -3,9 +3,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    Access,
+    AddressOfName,
+    Array,
+    Element,
+    Input,
+    Output,
+    Pointer,
+    Tensor,
+    Vector,
+    View,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, is_tensor, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN, Symbol
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.keeping import VIEWS, keeps_pointers, type_at
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.functions import Function, declared_type
@@ -40,29 +54,29 @@ class DanglingPointer(Rule):
     severity = "error"
     headline = "a pointer is kept longer than what it points to"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in followed.of("assign") if followed.computes else ():
-            value = event.by[0] if event.by else ("unknown",)
-            kind = _type_of_target(event, followed)
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in summary.of("assign") if summary.computes else ():
+            value = event.by[0] if event.by else UNKNOWN
+            kind = _type_of_target(event, summary)
             what = _gone(value) or (_viewed(value) if VIEWS.search(kind) else "")
-            if what and keeps_pointers(followed.unit, kind):
+            if what and keeps_pointers(summary.unit, kind):
                 yield self.found(
                     event,
                     f"`{event.name}` keeps a pointer to {what}, which is gone when the call returns",
                     "keep the tensor itself, under a lock",
                     "mutex_lock lock(mu_);\nsaved_ = ctx->input(0);  // a Tensor shares the buffer and keeps it alive",
-                    followed=followed,
+                    summary=summary,
                 )
-        functions = {id(event.place.function): event.place.function for event in followed.events}
-        functions[id(followed.function)] = followed.function
+        functions = {id(event.point.function): event.point.function for event in summary.events}
+        functions[id(summary.function)] = summary.function
         for function in functions.values():
-            yield from self._temporaries(function, followed)
-            yield from self._inner_scope(function, followed)
-            yield from self._tensor_of_call(function, followed)
-            yield from self._locals_returned(function, followed)
-            yield from self._local_in_member(function, followed)
+            yield from self._temporaries(function, summary)
+            yield from self._inner_scope(function, summary)
+            yield from self._tensor_of_call(function, summary)
+            yield from self._locals_returned(function, summary)
+            yield from self._local_in_member(function, summary)
 
-    def _temporaries(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+    def _temporaries(self, function: Function, summary: FunctionSummary) -> Iterator[OpFinding]:
         for node in function.body.find("init_declarator", "assignment_expression"):
             value = node.get("value") or node.get("right")
             target = node.get("declarator") or node.get("left")
@@ -77,23 +91,23 @@ class DanglingPointer(Rule):
                 and _TEMPORARY.search(text)
                 and not re.match(r"(?:std::)?string\b", kind)
             ) or (_TEXT_VIEWS.search(kind) and _NEW_STRING.search(text) and not text.endswith(".c_str()")):
-                yield self._temporary(value, name_of(target), followed)
+                yield self._temporary(value, name_of(target), summary)
 
-    def _temporary(self, node: Node, name: str, followed: Followed) -> OpFinding:
+    def _temporary(self, node: Node, name: str, summary: FunctionSummary) -> OpFinding:
         return self.found(
             node,
             f"`{name}` points into a temporary string that is gone at the end of this statement",
             "give the string a name",
             "const std::string text = …;\nconst char* p = text.c_str();",
-            followed=followed,
+            summary=summary,
         )
 
-    def _tensor_of_call(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+    def _tensor_of_call(self, function: Function, summary: FunctionSummary) -> Iterator[OpFinding]:
         """auto v = Scaled(x).flat<float>(): the tensor is gone at the end of the statement."""
         for node in function.body.find("init_declarator"):
             value = node.get("value")
             found = _VIEW_OF_CALL.match(value.text) if value is not None else None
-            made = followed.unit.function(found[1]) if found else None
+            made = summary.unit.function(found[1]) if found else None
             by_value = made is not None and made.returns.strip() in ("Tensor", "tensorflow::Tensor")
             if value is not None and found is not None and by_value and not value.text.rstrip().endswith("()()"):
                 yield self.found(
@@ -101,10 +115,10 @@ class DanglingPointer(Rule):
                     f"the tensor that `{found[1]}` returns is gone at the end of this statement, with its data",
                     "give the tensor a name",
                     f"const Tensor kept = {found[1]}(…);",
-                    followed=followed,
+                    summary=summary,
                 )
 
-    def _inner_scope(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+    def _inner_scope(self, function: Function, summary: FunctionSummary) -> Iterator[OpFinding]:
         """float* p; { std::vector<float> v(n); p = v.data(); } … p[i]"""
         for node in function.body.find("assignment_expression"):
             left, right = node.get("left"), node.get("right")
@@ -128,13 +142,13 @@ class DanglingPointer(Rule):
                     node,
                     f"`{left.text}` outlives `{found[1]}`, whose memory it points to",
                     f"declare `{found[1]}` where `{left.text}` is declared",
-                    followed=followed,
+                    summary=summary,
                     related=[(f"`{found[1]}` is declared in this block", inner_node)],
                 )
 
-    def _local_in_member(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+    def _local_in_member(self, function: Function, summary: FunctionSummary) -> Iterator[OpFinding]:
         """std::string text; … name_ = text.c_str(); in any function of the class, the constructor too."""
-        owner = followed.unit.class_(function.of_class) or followed.owner
+        owner = summary.unit.class_(function.of_class) or summary.owner
         for node in function.body.find("assignment_expression"):
             left, right = node.get("left"), node.get("right")
             name = left.text.removeprefix("this->") if left is not None else ""
@@ -161,11 +175,11 @@ class DanglingPointer(Rule):
                 node,
                 f"`{name}` keeps a pointer to `{found[2]}`, which is gone when `{function.name}` returns",
                 "keep the object itself in the member",
-                followed=followed,
+                summary=summary,
                 related=[(f"`{found[2]}` is declared here", place[1])],
             )
 
-    def _locals_returned(self, function: Function, followed: Followed) -> Iterator[OpFinding]:
+    def _locals_returned(self, function: Function, summary: FunctionSummary) -> Iterator[OpFinding]:
         if not function.returns.rstrip().endswith(("*", "&")) and not _TEXT_VIEWS.search(function.returns):
             return
         for node in function.body.find("return_statement"):
@@ -190,46 +204,47 @@ class DanglingPointer(Rule):
                     node,
                     f"`{found[1]}` is gone when `{function.name}` returns, and a pointer to it is returned",
                     "return the object itself",
-                    followed=followed,
+                    summary=summary,
                 )
 
 
-def _type_of_target(event: Event, followed: Followed) -> str:
+def _type_of_target(event: Event, summary: FunctionSummary) -> str:
     """Of what is assigned to and outlives the call; "" where it does not, or its type is not known."""
     declared = ""
     if event.detail == "static":
-        place = _declared_at(event.place.function.body, event.name, event.node)
+        place = _declared_at(event.point.function.body, event.name, event.node)
         found = (each for each in place[1].all("declarator") if name_of(each) == event.name) if place else ()
         declared = next((declared_type(place[1], each) for each in found), "") if place else ""
     elif event.detail == "global":
-        declared = followed.unit.globals.get(event.name, "")
-    elif event.detail == "member" and followed.owner and event.name in followed.owner.members:
-        declared = followed.owner.members[event.name].type
-    kind = type_at(followed.unit, event.on, declared)
+        declared = summary.unit.globals.get(event.name, "")
+    elif event.detail == "member" and summary.owner and event.name in summary.owner.members:
+        declared = summary.owner.members[event.name].type
+    kind = type_at(summary.unit, event.on, declared)
     return kind.rstrip("*& ") if event.node.kind == "call_expression" else kind  # the object whose method it is
 
 
 def _viewed(value: Symbol) -> str:
     """What a view is made of: string_view(text.data(), text.size()), MakeSpan(pointer, count)."""
     for part in parts(value):
-        if part[0] == "elem" and is_tensor(part[1]):
-            return "the text of an input"
-        if part[0] in ("ptr", "view") and is_tensor(part[1]):
-            return "the data of a tensor"
+        if isinstance(part, Access) and is_tensor(part.buffer):
+            return "the text of an input" if isinstance(part, Element) else "the data of a tensor"
     return ""
 
 
 def _gone(value: Symbol) -> str:
-    if value[0] == "ptr" and is_tensor(value[1]):
-        return {"input": "the data of an input", "output": "the data of an output"}.get(
-            value[1][0], "a temporary tensor's data"
-        )
-    if value[0] == "ptr" and value[1][0] in ("vec", "array"):
-        return "a local variable"
-    if value[0] == "view" and is_tensor(value[1]):
-        return "a view of a tensor"
-    if value[0] == "addr" and not str(value[1]).startswith("this."):
-        return "a local variable"
+    match value:
+        case Pointer(Input()):
+            return "the data of an input"
+        case Pointer(Output()):
+            return "the data of an output"
+        case Pointer(Tensor()):
+            return "a temporary tensor's data"
+        case Pointer(Vector() | Array()):
+            return "a local variable"
+        case View(Tensor()):
+            return "a view of a tensor"
+        case AddressOfName(name) if not name.startswith("this."):
+            return "a local variable"
     return ""
 
 

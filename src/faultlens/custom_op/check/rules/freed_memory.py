@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.records.op_finding import OpFinding
 
@@ -21,17 +21,17 @@ class FreedMemory(Rule):
     severity = "error"
     headline = "memory is freed twice, or used after it was freed"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in followed.of("touch"):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in summary.of("touch"):
             if event.name:
                 yield self.found(
                     event,
                     f"`{event.name}` points into a container that has moved its elements since",
                     "take it again after the container has grown",
-                    followed=followed,
+                    summary=summary,
                 )
-        for event in followed.of("free", "touch"):
-            held = event.place.held.get(event.on)
+        for event in summary.of("free", "touch"):
+            held = event.point.held.get(event.on)
             if held is None or held.state not in ("freed", "owned") or held.at is None or held.at is event.node:
                 continue
             twice = event.kind == "free"
@@ -41,7 +41,7 @@ class FreedMemory(Rule):
                         event,
                         "a smart pointer owns this memory and frees it as well: it is freed twice",
                         "let one owner free it",
-                        followed=followed,
+                        summary=summary,
                         related=[("taken by its owner here", held.at)],
                     )
                 continue
@@ -50,6 +50,6 @@ class FreedMemory(Rule):
                 "this memory was freed before: it is freed twice" if twice else "this memory was freed before",
                 "let one owner free it, once" if twice else "free it after its last use",
                 "std::vector<float> values(n);  // instead of new or malloc",
-                followed=followed,
+                summary=summary,
                 related=[("freed here", held.at), ("allocated here", held.node)],
             )

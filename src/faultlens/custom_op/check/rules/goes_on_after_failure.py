@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Buffer, Pointer
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import is_tensor, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
 from faultlens.custom_op.check.wording import context_of
@@ -30,10 +32,10 @@ class GoesOnAfterFailure(Rule):
     severity = "error"
     headline = "an error is set, and the function goes on"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
         told = set()
-        for event in followed.of(*_WORK):
-            failed = event.place.failed
+        for event in summary.of(*_WORK):
+            failed = event.point.failed
             if failed is None or failed.start in told or not _matters(event.on, event.kind):
                 continue
             macro = name_of(failed.get("function"))
@@ -41,25 +43,25 @@ class GoesOnAfterFailure(Rule):
                 continue
             told.add(failed.start)
             context = context_of(failed)
-            call, goes_on = event.place.let_go, ("and goes on to here", event.node)
+            call, goes_on = event.point.returned_from, ("and goes on to here", event.node)
             if macro.startswith("OP_REQUIRES") and call is not None:
                 title = f"{macro} in {name_of(call.get('function'))} leaves only that function: this one goes on"
                 code = f"if (!{context_of(call)}->status().ok()) return;"
                 related = [("an error is set here", failed), goes_on]
-                yield self.found(call, title, "look whether it failed", code, followed=followed, related=related)
+                yield self.found(call, title, "look whether it failed", code, summary=summary, related=related)
             elif macro.startswith("OP_REQUIRES"):
                 title = f"{macro} leaves only this function: its caller goes on"
                 code = f"if (!{context}->status().ok()) return;"
-                yield self.found(failed, title, "let the caller look", code, followed=followed, related=[goes_on])
+                yield self.found(failed, title, "let the caller look", code, summary=summary, related=[goes_on])
             else:
                 title = f"{macro} sets an error, and the function goes on"
-                yield self.found(failed, title, "leave", "return;", followed=followed, related=[goes_on])
+                yield self.found(failed, title, "leave", "return;", summary=summary, related=[goes_on])
 
 
 def _depends(event: Event) -> bool:
     """What was found wrong is what the caller goes on to use: the same tensor, or one that was not allocated."""
-    return event.kind != "output" and event.on in parts(event.place.wrong)
+    return event.kind != "output" and event.on in parts(event.point.failed_condition)
 
 
-def _matters(on: tuple[object, ...], kind: str) -> bool:
-    return kind in ("divide",) or is_tensor(on) or on[0] in ("ptr", "array", "vec", "heap")
+def _matters(on: Symbol, kind: str) -> bool:
+    return kind in ("divide",) or isinstance(on, (Buffer, Pointer))

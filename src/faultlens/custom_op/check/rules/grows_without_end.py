@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import is_input_element
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
 from faultlens.records.op_finding import OpFinding
@@ -25,12 +26,12 @@ class Grows(Rule):
     severity = "error"
     headline = "a container that outlives the call only ever grows"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        if not followed.computes:
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        if not summary.computes:
             return
-        everything = "\n".join(source.data.decode("utf-8", "replace") for source in followed.unit.sources)
+        everything = "\n".join(source.data.decode("utf-8", "replace") for source in summary.unit.sources)
         told = set()
-        for event in followed.of("assign"):
+        for event in summary.of("assign"):
             method = name_of(event.node.get("function")) if event.node.kind == "call_expression" else ""
             if event.detail not in ("member", "static", "global") or event.name in told:
                 continue
@@ -50,11 +51,11 @@ class Grows(Rule):
                 f"`{event.name}` grows with every call, and nothing ever takes anything out",
                 "keep it in a local variable, or limit it",
                 f"if ({event.name}.size() > kMost) {event.name}.clear();",
-                followed=followed,
+                summary=summary,
                 severity="warning" if by_key else None,
             )
 
 
 def _is_data(event: Event) -> bool:
     """The key is text or a number from an input, and the container is a map or a set."""
-    return any(part[0] == "elem" and part[1][0] == "input" for value in event.by for part in parts(value))
+    return any(is_input_element(part) for value in event.by for part in parts(value))

@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.call_symbols import Status
 from faultlens.custom_op.check.interpret.statements import STATUSES
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import Node, name_of
 from faultlens.custom_op.check.wording import context_of, short
@@ -31,13 +32,13 @@ class IgnoredStatus(Rule):
     severity = "error"
     headline = "a status is thrown away, and the result is used"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in followed.of("ignored"):
-            name = str(event.on[1]) if event.on[0] == "status" else _called(event.node)
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in summary.of("ignored"):
+            name = event.on.function if isinstance(event.on, Status) else _called(event.node)
             fills = re.search(r"[(,]\s*&\s*\w", event.node.text) is not None
             own = (
-                followed.unit.function(name) is not None
-                or followed.unit.method(followed.function.of_class, name) is not None
+                summary.unit.function(name) is not None
+                or summary.unit.method(summary.function.of_class, name) is not None
             )
             if event.name == "IgnoreError" and name not in (*_GIVE, *STATUSES) and not (fills and own):
                 continue
@@ -48,14 +49,14 @@ class IgnoredStatus(Rule):
                 f"nobody looks at the status of `{name}`",
                 "wrap the call",
                 f"OP_REQUIRES_OK({context}, {inner});",
-                followed=followed,
+                summary=summary,
                 severity=_severity(name, event.name == "IgnoreError", fills),
             )
-        yield from self._kept(followed)
+        yield from self._kept(summary)
 
-    def _kept(self, followed: Followed) -> Iterator[OpFinding]:
+    def _kept(self, summary: FunctionSummary) -> Iterator[OpFinding]:
         """`Status s = ctx->allocate_output(…);` that is never asked."""
-        for node in followed.function.body.find("init_declarator"):
+        for node in summary.function.body.find("init_declarator"):
             value, name = node.get("value"), node.get("declarator")
             if value is None or name is None or value.kind != "call_expression" or name.kind != "identifier":
                 continue
@@ -64,14 +65,14 @@ class IgnoredStatus(Rule):
             kind = node.parent.get("type") if node.parent is not None else None
             if called not in (*_GIVE, *STATUSES) or kind is None or not kind.text.endswith(("Status", "auto")):
                 continue
-            uses = [each for each in followed.function.body.find("identifier") if each.text == name.text]
+            uses = [each for each in summary.function.body.find("identifier") if each.text == name.text]
             if len(uses) == 1:
                 yield self.found(
                     value,
                     f"the status of `{called}` is kept in `{name.text}`, which nobody looks at",
                     "ask it",
                     f"OP_REQUIRES_OK({context_of(node)}, {name.text});",
-                    followed=followed,
+                    summary=summary,
                 )
 
 

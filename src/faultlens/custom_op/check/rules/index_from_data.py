@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.extents import extent
+from faultlens.custom_op.check.interpret.buffer_symbols import Element
+from faultlens.custom_op.check.interpret.composition import HIGH, LOW, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import HIGH, LOW, Symbol, constant, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import UNKNOWN
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.limits import unlimited
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, tensor_named
@@ -30,14 +33,14 @@ class IndexFromData(Rule):
     severity = "error"
     headline = "a value from a tensor is used as an index, and nothing has limited it"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("index")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("index")):
             for index in event.by:
-                found = unlimited(event.place, index)
+                found = unlimited(event.point, index)
                 if found is None or _fits(event, found[0]) or _made_for(event, found[0]):
                     continue
                 data, sides = found
-                name = tensor_named(data[1], followed.op)
+                name = tensor_named(data.buffer, summary.op)
                 lacks = _LACKS.get(sides, "nothing has limited it")
                 context = context_of(event.node)
                 yield self.found(
@@ -46,19 +49,19 @@ class IndexFromData(Rule):
                     "check each value before it is used",
                     f"OP_REQUIRES({context}, FastBoundsCheck(index, limit),\n"
                     '            errors::InvalidArgument("index ", index, " is not in [0, ", limit, ")"));',
-                    followed=followed,
+                    summary=summary,
                 )
                 break
 
 
-def _made_for(event: Event, data: Symbol) -> bool:
+def _made_for(event: Event, data: Element) -> bool:
     """The buffer was allocated with the same values."""
-    shape = event.place.shapes.get(event.on, ("unknown",))
-    return any(part[0] == "elem" and part[1] == data[1] for part in parts(shape))
+    shape = event.point.shapes.get(event.on, UNKNOWN)
+    return any(isinstance(part, Element) and part.buffer == data.buffer for part in parts(shape))
 
 
-def _fits(event: Event, data: Symbol) -> bool:
+def _fits(event: Event, data: Element) -> bool:
     """A byte into a table of 256."""
-    size = extent(event.place, event.on)
+    size = extent(event.point, event.on)
     known = constant(size) if size is not None else None
-    return known is not None and ((data[3] == "uint8" and known >= 256) or (data[3] == "bool" and known >= 2))
+    return known is not None and ((data.type == "uint8" and known >= 256) or (data.type == "bool" and known >= 2))

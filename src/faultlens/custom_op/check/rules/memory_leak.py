@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.interpret.symbols import Symbol
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.custom_op.check.syntax.syntax import name_of
 from faultlens.records.op_finding import OpFinding
@@ -28,11 +28,11 @@ class MemoryLeak(Rule):
     severity = "error"
     headline = "memory, a reference or a thread is not given back on a path"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
         told: set[Symbol] = set()
-        for event in followed.of("exit"):
-            for symbol, held in event.place.held.items():
-                if held.state != "live" or symbol in told or _returned(followed):
+        for event in summary.of("exit"):
+            for symbol, held in event.point.held.items():
+                if held.state != "live" or symbol in told or _returned(summary):
                     continue
                 told.add(symbol)
                 title, code = _FIXES.get(held.what, _FIXES["malloc"])
@@ -43,7 +43,7 @@ class MemoryLeak(Rule):
                     f"{_called(held.what)} is not given back {path}",
                     title,
                     code,
-                    followed=followed,
+                    summary=summary,
                     related=[("the function is left here", event.node)] if event.name != "end" else (),
                 )
 
@@ -53,6 +53,6 @@ def _called(what: str) -> str:
     return names.get(what, f"memory from {what}")
 
 
-def _returned(followed: Followed) -> bool:
+def _returned(summary: FunctionSummary) -> bool:
     """A function that returns a pointer gives it to its caller."""
-    return "*" in followed.function.returns
+    return "*" in summary.function.returns

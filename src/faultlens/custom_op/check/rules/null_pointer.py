@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.call_symbols import Result
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of
 from faultlens.records.op_finding import OpFinding
@@ -21,21 +22,21 @@ class NullPointer(Rule):
     severity = "error"
     headline = "a pointer is followed that is null on a path"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("null")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("null")):
             yield self.found(
                 event,
                 "this pointer is null on a path that leads here",
                 "ask it first, or set it on every path",
                 f'OP_REQUIRES({context_of(event.node)}, pointer != nullptr, errors::Internal("…"));',
-                followed=followed,
+                summary=summary,
             )
-        for event in good(followed.of("call")):
-            if event.name in ("->second", "->first") and event.on[0] == "call" and event.on[1] == "find":
-                asked = any(event.on in parts(fact.condition) for fact in facts(event.place))
+        for event in good(summary.of("call")):
+            if event.name in ("->second", "->first") and isinstance(event.on, Result) and event.on.function == "find":
+                asked = any(event.on in parts(fact.condition) for fact in facts(event.point))
                 checked = any(
-                    part[0] == "call" and part[1] in ("count", "contains", "find", "end")
-                    for fact in facts(event.place)
+                    isinstance(part, Result) and part.function in ("count", "contains", "find", "end")
+                    for fact in facts(event.point)
                     for part in parts(fact.condition)
                 )
                 if not asked and not checked and not _compared(event):
@@ -44,7 +45,7 @@ class NullPointer(Rule):
                         "`find` gives `end()` where there is no such key, and that is followed here",
                         "compare it with end() first",
                         f'OP_REQUIRES({context_of(event.node)}, it != table.end(), errors::NotFound("…"));',
-                        followed=followed,
+                        summary=summary,
                     )
 
 
@@ -52,5 +53,5 @@ def _compared(event: Event) -> bool:
     """Somewhere in the function the iterator is compared with something."""
     target = event.node.get("argument")
     name = re.escape(target.text) if target is not None and target.kind == "identifier" else ""
-    text = event.place.function.body.text
+    text = event.point.function.body.text
     return bool(name and re.search(rf"\b{name}\s*[!=]=|[!=]=\s*{name}\b|\({name}\s*=[^=].*[!=]=", text))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.records.op_finding import OpFinding
 
@@ -21,9 +21,9 @@ class OutlivedCapture(Rule):
     severity = "error"
     headline = "a lambda that runs later refers to variables that are gone"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in followed.of("parallel"):
-            if not _LATER.match(event.name) or _WAITS.search(event.place.function.body.text):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in summary.of("parallel"):
+            if not _LATER.match(event.name) or _WAITS.search(event.point.function.body.text):
                 continue
             for node in event.node.find("lambda_expression"):
                 captures = node.get("captures")
@@ -34,5 +34,5 @@ class OutlivedCapture(Rule):
                         "this runs when the function has returned, and refers to its variables",
                         "capture by value",
                         "[ctx, done] { … }",
-                        followed=followed,
+                        summary=summary,
                     )

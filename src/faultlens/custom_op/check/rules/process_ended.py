@@ -3,14 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.buffer_symbols import Dim, DType, Element, Input, NumElements, Rank, Shape
+from faultlens.custom_op.check.interpret.composition import parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, is_tensor, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.symbols import Symbol
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of
 from faultlens.records.op_finding import OpFinding
 
-_ABOUT = ("dims", "dim", "numel", "shape", "dtype", "elem")
+_ABOUT = (Rank, Dim, NumElements, Shape, DType)
 _ENDS = ("abort", "exit", "_exit", "quick_exit", "terminate")
 
 
@@ -24,10 +26,10 @@ class ProcessEnded(Rule):
     severity = "warning"
     headline = "a wrong input ends the process instead of giving an error"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        if not followed.computes:
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        if not summary.computes:
             return
-        for event in good(followed.of("call")):
+        for event in good(summary.of("call")):
             context = context_of(event.node)
             if (
                 event.detail == "check"
@@ -41,17 +43,25 @@ class ProcessEnded(Rule):
                     f"{event.name} ends the process where the input is wrong",
                     "return an error",
                     f'OP_REQUIRES({context}, {" ".join(asks.split())[:60]}, errors::InvalidArgument("…"));',
-                    followed=followed,
+                    summary=summary,
                 )
             elif event.name in _ENDS and event.node.get("function") is not None:
                 yield self.found(
                     event, f"`{event.name}` ends the whole process", "return an error",
-                    f'{context}->CtxFailure(errors::Internal("…"));\nreturn;', followed=followed,
+                    f'{context}->CtxFailure(errors::Internal("…"));\nreturn;', summary=summary,
                 )  # fmt: skip
 
 
 def _about_input(event: Event, condition: Symbol) -> bool:
     """It asks about an input what no OP_REQUIRES has asked before."""
-    asked = {part for part in parts(condition) if part[0] in _ABOUT and is_tensor(part[1]) and part[1][0] == "input"}
-    known = {part[1] for fact in facts(event.place) for part in parts(fact.condition) if part[0] in _ABOUT}
-    return bool(asked) and not {part[1] for part in asked} & known
+    asked = {tensor for tensor in _asked_about(condition) if isinstance(tensor, Input)}
+    known = {tensor for fact in facts(event.point) for tensor in _asked_about(fact.condition)}
+    return bool(asked) and not asked & known
+
+
+def _asked_about(condition: Symbol) -> Iterator[Symbol]:
+    for part in parts(condition):
+        if isinstance(part, _ABOUT):
+            yield part.subject
+        elif isinstance(part, Element):
+            yield part.buffer

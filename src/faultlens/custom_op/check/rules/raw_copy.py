@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Pointer
 from faultlens.custom_op.check.interpret.symbols import Symbol
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import tidy
 from faultlens.records.op_finding import OpFinding
@@ -26,8 +27,8 @@ class RawCopy(Rule):
     severity = "error"
     headline = "objects that own memory are copied as bytes"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("copy")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("copy")):
             kind = next((found for each in (event.on, *event.by[:1]) if (found := _owner(each))), "")
             if event.name in BYTEWISE and kind:
                 yield self.found(
@@ -35,10 +36,10 @@ class RawCopy(Rule):
                     f"`{event.name}` copies {kind} objects as bytes: two of them then own the same memory",
                     "copy them as objects",
                     "std::copy(in, in + count, out);",
-                    followed=followed,
+                    summary=summary,
                 )
 
 
 def _owner(value: Symbol) -> str:
-    kind = tidy(str(value[3])) if value[0] == "ptr" and len(value) > 3 else ""
+    kind = tidy(value.type) if isinstance(value, Pointer) else ""
     return kind if kind in OWNERS else ""

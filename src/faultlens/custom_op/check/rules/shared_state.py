@@ -3,9 +3,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Element, Memory
+from faultlens.custom_op.check.interpret.call_symbols import Result
+from faultlens.custom_op.check.interpret.composition import origins
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, origins
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.symbols import Loop, Member, Name, Param, Symbol, Unknown, Variable, Varying
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule
 from faultlens.records.op_finding import OpFinding
 
@@ -34,26 +37,26 @@ class SharedState(Rule):
     severity = "error"
     headline = "state that several threads share is changed without a lock"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        if not followed.computes or (followed.owner is None):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        if not summary.computes or (summary.owner is None):
             return
         told = set()
-        for event in followed.of("assign"):
-            if event.place.locks or event.name in told or _is_safe(event, followed) or _only_once(event):
+        for event in summary.of("assign"):
+            if event.point.locks or event.name in told or _is_safe(event, summary) or _only_once(event):
                 continue
             told.add(event.name)
-            yield self._finding(event, followed)
-        for event in followed.of("index"):
-            adds = event.write and event.detail != "=" and event.place.parallel is not None and not event.place.locks
+            yield self._finding(event, summary)
+        for event in summary.of("index"):
+            adds = event.write and event.detail != "=" and event.point.parallel is not None and not event.point.locks
             if adds and _is_shared_element(event):
                 yield self.found(
                     event,
                     "several threads add to the same element at once",
                     "let each thread add to an array of its own, and sum those up at the end",
-                    followed=followed,
+                    summary=summary,
                 )
 
-    def _finding(self, event: Event, followed: Followed) -> OpFinding:
+    def _finding(self, event: Event, summary: FunctionSummary) -> OpFinding:
         kind = {"member": "a member of the kernel", "static": "static", "global": "global"}.get(event.detail, "")
         if event.detail == "captured":
             title = f"`{event.name}` is changed by several threads at once, without a lock"
@@ -62,18 +65,18 @@ class SharedState(Rule):
             title = f"`{event.name}` is {kind}: calls in other threads change it at the same time"
             fix = "guard it, or keep it in a local variable"
             code = "mutex_lock lock(mu_);  // member: mutex mu_;"
-        return self.found(event, title, fix, code, followed=followed)
+        return self.found(event, title, fix, code, summary=summary)
 
 
-def _is_safe(event: Event, followed: Followed) -> bool:
+def _is_safe(event: Event, summary: FunctionSummary) -> bool:
     if event.detail == "member":
-        member = followed.owner.members.get(event.name) if followed.owner else None
+        member = summary.owner.members.get(event.name) if summary.owner else None
         return member is None or bool(_SAFE.search(member.type))
     if event.detail == "global":
-        return bool(_SAFE.search(followed.unit.globals.get(event.name, "")))
-    head = event.place.function.node.text
+        return bool(_SAFE.search(summary.unit.globals.get(event.name, "")))
+    head = event.point.function.node.text
     declared = re.search(rf"^[^\n;]*\b{re.escape(event.name)}\b", head, re.MULTILINE)
-    everywhere = re.findall(rf"[^\n;{{]*\b{re.escape(event.name)}\s*(?:[;({{=\[]|$)", followed.function.node.text)
+    everywhere = re.findall(rf"[^\n;{{]*\b{re.escape(event.name)}\s*(?:[;({{=\[]|$)", summary.function.node.text)
     return any(_SAFE.search(text) for text in (declared.group() if declared else "", *everywhere[:4]))
 
 
@@ -84,23 +87,23 @@ def _only_once(event: Event) -> bool:
 
 def _is_shared_element(event: Event) -> bool:
     """An index from data, or the same for all: not one that depends on the thread's own range."""
-    own = event.place.parallel
-    if own is None or (event.on[0] in ("array", "vec", "heap") and own.start <= event.on[1] < own.end):
+    own = event.point.parallel
+    if own is None or (isinstance(event.on, Memory) and own.start <= event.on.place < own.end):
         return False
     for index in event.by:
-        counters = [each for part in _outside_of_data(index) if part[0] == "loop" for each in origins(part)]
-        if any(each[0] == "loop" and own.start <= each[2] < own.end for each in counters):
+        counters = [each for part in _outside_of_data(index) if isinstance(part, Loop) for each in origins(part)]
+        if any(isinstance(each, Loop) and own.start <= each.place < own.end for each in counters):
             return False  # a loop of the thread's own, maybe in a function that it calls with its range
-        if any(part[0] in ("vary", "param", "call", "unknown", "var", "member", "name") for part in origins(index)):
+        if any(isinstance(part, (Varying, Param, Result, Unknown, Variable, Member, Name)) for part in origins(index)):
             return False
     return bool(event.by)
 
 
 def _outside_of_data(symbol: Symbol) -> Iterator[Symbol]:
     """Parts of an index, but not those that only say which element of the data it is from."""
-    if symbol[0] == "elem":
+    if isinstance(symbol, Element):
         return
     yield symbol
-    for part in symbol[1:]:
-        if isinstance(part, tuple) and part and symbol[0] != "loop":
+    if not isinstance(symbol, Loop):
+        for part in symbol.operands():
             yield from _outside_of_data(part)

@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts, not_empty, speaks_of
+from faultlens.custom_op.check.interpret.buffer_symbols import Dim, NumElements
+from faultlens.custom_op.check.interpret.composition import LOW, parts, tensors_in
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import LOW, Symbol, constant, linear, parts, tensors_in
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.linear import constant, linear
+from faultlens.custom_op.check.interpret.symbols import ONE, Attr, Symbol, is_binary
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.limits import unlimited
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Op
@@ -40,24 +43,24 @@ class SizeFromData(Rule):
     severity = "error"
     headline = "memory is allocated by a number from data that nothing has limited"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("size")):
-            if event.place.in_try and event.name != "shape":
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("size")):
+            if event.point.in_try and event.name != "shape":
                 continue
             for size in event.by:
-                found = unlimited(event.place, size)
+                found = unlimited(event.point, size)
                 if found is not None and (event.name != "shape" or LOW in found[1]):
-                    yield self._finding(event, followed, f"a value from {tensor_named(found[0][1], followed.op)}")
+                    yield self._finding(event, summary, f"a value from {tensor_named(found[0].buffer, summary.op)}")
                     break
                 if event.name == "shape" and (why := _negative(event, size)):
-                    yield self._finding(event, followed, why)
+                    yield self._finding(event, summary, why)
                     break
-                attribute = _open_attribute(event, size, followed.op)
+                attribute = _open_attribute(event, size, summary.op)
                 if attribute:
-                    yield self._finding(event, followed, f"the attribute `{attribute}`", attribute)
+                    yield self._finding(event, summary, f"the attribute `{attribute}`", attribute)
                     break
 
-    def _finding(self, event: Event, followed: Followed, what: str, attribute: str = "") -> OpFinding:
+    def _finding(self, event: Event, summary: FunctionSummary, what: str, attribute: str = "") -> OpFinding:
         least = ">= 0" if event.name == "shape" else ">= 0 && size <= kMost"
         context = context_of(event.node)
         where = 'in the constructor, or in the registration: Attr("k: int >= 0")' if attribute else "check it first"
@@ -66,7 +69,7 @@ class SizeFromData(Rule):
             f"{what} decides how much is allocated, unchecked: it {_ENDS.get(event.name, 'may be anything')}",
             where,
             f'OP_REQUIRES({context}, size {least},\n            errors::InvalidArgument("not a size: ", size));',
-            followed=followed,
+            summary=summary,
             severity="warning" if attribute else None,
         )
 
@@ -74,30 +77,30 @@ class SizeFromData(Rule):
 def _negative(event: Event, size: Symbol) -> str:
     """n - k + 1, and nothing has compared the two."""
     inner = size
-    while (inner[0] in ("+", "/") and constant(inner[2]) is not None) or inner[0] == "/":
-        inner = inner[1]
+    while is_binary(inner, "/") or (is_binary(inner, "+") and constant(inner.right) is not None):
+        inner = inner.left
     taken = [atom for atom, count in linear(inner).items() if count < 0]
     given = [atom for atom, count in linear(inner).items() if count > 0]
     if (
         not taken
         or not given
-        or not all(atom == () or atom[0] in ("numel", "dim", "attr") for atom in (*taken, *given))
+        or not all(atom == ONE or isinstance(atom, (NumElements, Dim, Attr)) for atom in (*taken, *given))
     ):
         return ""
-    for fact in facts(event.place):
+    for fact in facts(event.point):
         speaks = parts(fact.condition)
-        if all(atom == () or atom in speaks for atom in (*taken, *given)):
+        if all(atom == ONE or atom in speaks for atom in (*taken, *given)):
             return ""
-    if taken == [()] and all(not_empty(event.place, tensor) for tensor in tensors_in(inner)):
+    if taken == [ONE] and all(not_empty(event.point, tensor) for tensor in tensors_in(inner)):
         return ""
     return "a difference of sizes"
 
 
 def _open_attribute(event: Event, size: Symbol, op: Op | None) -> str:
     """A number that the registration does not limit from below, used as it is."""
-    if size[0] != "attr" or speaks_of(event.place, size) or op is None:
+    if not isinstance(size, Attr) or speaks_of(event.point, size) or op is None:
         return ""
-    known = op.attributes.get(str(size[1]))
+    known = op.attributes.get(size.name)
     if known is None or known.kind != "int" or known.least is not None:
         return ""
-    return str(size[1]) if not any(size in parts(fact.condition) for fact in event.place.facts) else ""
+    return size.name if not any(size in parts(fact.condition) for fact in event.point.facts) else ""

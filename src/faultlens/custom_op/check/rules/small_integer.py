@@ -3,9 +3,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from faultlens.custom_op.check.interpret.buffer_symbols import Dim, NumElements, is_input_element
+from faultlens.custom_op.check.interpret.composition import HIGH, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import HIGH, Symbol, constant, is_tensor, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import Binary, Symbol, Unsigned, is_binary
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.limits import bounded, limits
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.syntax import Node
@@ -31,19 +34,20 @@ class SmallInteger(Rule):
     severity = "warning"
     headline = "a product of sizes is computed in 32 bits"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        allocated = {part for event in followed.of("size", "copy") for size in event.by for part in parts(size)}
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        allocated = {part for event in summary.of("size", "copy") for size in event.by for part in parts(size)}
         told: set[Symbol] = set()  # products
-        for event in good(followed.of("multiply")):
+        for event in good(summary.of("multiply")):
             if not is_small_integer(event.detail):
                 continue
             if event.name == "+=":
-                yield from self._sum(event, followed)
+                yield from self._sum(event, summary)
                 continue
             kinds = [_kind(event, factor) for factor in event.by]
             if not all(kinds):
                 continue
-            told.add(("*", *event.by))
+            product = Binary("*", *event.by)
+            told.add(product)
             by_data = "data" in kinds
             left, right = event.node.get("left"), event.node.get("right")
             yield self.found(
@@ -51,18 +55,18 @@ class SmallInteger(Rule):
                 f"this product of {'values that the caller gives' if by_data else 'sizes'} is computed in 32 bits",
                 "compute it in 64",
                 f"static_cast<int64_t>({short(left, 30)}) * {short(right, 30)}",
-                followed=followed,
-                severity=None if by_data or ("*", *event.by) in allocated else "note",
+                summary=summary,
+                severity=None if by_data or product in allocated else "note",
             )
 
-        yield from self._narrowed(followed, allocated, told)
+        yield from self._narrowed(summary, allocated, told)
 
-    def _narrowed(self, followed: Followed, allocated: set[Symbol], told: set[Symbol]) -> Iterator[OpFinding]:
+    def _narrowed(self, summary: FunctionSummary, allocated: set[Symbol], told: set[Symbol]) -> Iterator[OpFinding]:
         """int total = x.dim_size(0) * w.dim_size(0): the product is right, what is kept of it may not be."""
-        for event in good(followed.of("narrow")):
-            products = [part for part in parts(event.by[0]) if part[0] == "*" and part not in told]
-            large = [part for part in products if all(_kind(event, factor) for factor in part[1:])]
-            if not large or event.by[0] not in allocated or bounded(event.place, event.by[0]):
+        for event in good(summary.of("narrow")):
+            products = [part for part in parts(event.by[0]) if is_binary(part, "*") and part not in told]
+            large = [part for part in products if all(_kind(event, factor) for factor in part.operands())]
+            if not large or event.by[0] not in allocated or bounded(event.point, event.by[0]):
                 continue
             told.update(large)
             yield self.found(
@@ -70,10 +74,10 @@ class SmallInteger(Rule):
                 f"a product of sizes is cut to 32 bits here ({event.detail}), and memory is allocated by it",
                 "keep it in 64",
                 "const int64_t size = …;",
-                followed=followed,
+                summary=summary,
             )
 
-    def _sum(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+    def _sum(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
         """total += lengths(i); and later the total is compared with a size, or decides about one."""
         target = event.node.get("left")
         name = target.text if target is not None else ""
@@ -83,7 +87,7 @@ class SmallInteger(Rule):
                 f"`{name}` adds up values that the caller gives in 32 bits: it wraps, and passes the check behind",
                 "add them up in 64",
                 f"int64_t {name} = 0;",
-                followed=followed,
+                summary=summary,
             )
 
 
@@ -101,20 +105,20 @@ def _decides(name: str, node: Node) -> bool:
 
 def _kind(event: Event, factor: Symbol) -> str:
     """ "data" or "size" where it can be large; "" where it is limited or not known."""
-    if factor[0] == "unsigned":
-        factor = factor[1]
+    if isinstance(factor, Unsigned):
+        factor = factor.value
     if constant(factor) is not None:
         return ""
-    if factor[0] == "elem" and is_tensor(factor[1]) and factor[1][0] == "input":
-        narrow = str(factor[3]) in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
-        return "" if narrow or HIGH in limits(event.place, factor) else "data"
-    if factor[0] in ("numel", "dim"):
-        return "" if bounded(event.place, factor) else "size"
-    if factor[0] in ("+", "-") and len(factor) == 3:  # n + 1
-        return next((kind for part in factor[1:] if (kind := _kind(event, part))), "")
-    if factor[0] in ("/", ">>"):
-        return _kind(event, factor[1])
-    if factor[0] == "*":
-        inner = [_kind(event, part) for part in factor[1:]]
+    if is_input_element(factor):
+        narrow = factor.type in ("bool", "int8", "uint8", "int16", "uint16")  # too small to matter
+        return "" if narrow or HIGH in limits(event.point, factor) else "data"
+    if isinstance(factor, (NumElements, Dim)):
+        return "" if bounded(event.point, factor) else "size"
+    if is_binary(factor, "+", "-"):  # n + 1
+        return next((kind for part in factor.operands() if (kind := _kind(event, part))), "")
+    if is_binary(factor, "/", ">>"):
+        return _kind(event, factor.left)
+    if is_binary(factor, "*"):
+        inner = [_kind(event, part) for part in factor.operands()]
         return "data" if "data" in inner else "size" if "size" in inner else ""
     return ""

@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.buffer_symbols import ByteSize, Dim, Element, Length, NumElements, is_tensor
+from faultlens.custom_op.check.interpret.composition import origins, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import constant, is_tensor, origins, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import Attr
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.types import size_of
 from faultlens.records.op_finding import OpFinding
@@ -18,6 +21,7 @@ _DEPTH = re.compile(
     rf"{_COUNTED}\w*\s*(?:[<>]|[=!]=|--|[+-]\s*1\b)|(?:[<>]=?|[=!]=|\+\+|--)\s*\w*{_COUNTED}\w*\b(?!\s*\()",
     re.IGNORECASE,
 )
+_FROM_INPUT = (NumElements, Dim, Element, Attr, ByteSize, Length)
 
 
 class StackExhausted(Rule):
@@ -31,13 +35,13 @@ class StackExhausted(Rule):
     severity = "error"
     headline = "an array or a recursion that the stack may not hold"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("size")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("size")):
             if event.name == "stack":
-                yield from self._array(event, followed)
-        yield from self._standard_arrays(followed)
+                yield from self._array(event, summary)
+        yield from self._standard_arrays(summary)
         told = set()
-        for event in followed.of("recursion"):
+        for event in summary.of("recursion"):
             if event.name not in told and _is_unbounded(event):
                 told.add(event.name)
                 yield self.found(
@@ -45,26 +49,26 @@ class StackExhausted(Rule):
                     f"`{event.name}` calls itself, as deep as the input is long",
                     "use a loop with a stack of its own, or limit the depth",
                     "std::vector<Node> waiting;  // push, pop, until it is empty",
-                    followed=followed,
+                    summary=summary,
                     severity="warning",
                 )
 
-    def _standard_arrays(self, followed: Followed) -> Iterator[OpFinding]:
-        for node in followed.function.body.find("declaration"):
+    def _standard_arrays(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for node in summary.function.body.find("declaration"):
             kind = node.get("type")
             found = re.fullmatch(r"(?:std::)?array<([\w:]+),\s*(.+)>", kind.text) if kind is not None else None
             if found is None or "static" in node.text.partition("<")[0]:
                 continue
-            count = followed.unit.constants.get(found[2].strip())
-            length = int(found[2]) if found[2].isdigit() else count[1] if count else _shifted(found[2])
+            count = summary.unit.constants.get(found[2].strip())
+            length = int(found[2]) if found[2].isdigit() else count.value if count else _shifted(found[2])
             size = length * (size_of(found[1]) or 1)
             if size >= LARGE:
                 yield self.found(
                     node, f"{size / (1 << 20):.0f} MiB on the stack", "put it on the heap",
-                    "std::vector<float> values(n);", followed=followed,
+                    "std::vector<float> values(n);", summary=summary,
                 )  # fmt: skip
 
-    def _array(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
+    def _array(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
         size = event.by[0]
         known = constant(size)
         each = size_of(event.detail) or 1
@@ -72,12 +76,12 @@ class StackExhausted(Rule):
             if known * each >= LARGE:
                 yield self.found(
                     event, f"{known * each / (1 << 20):.0f} MiB on the stack", "put it on the heap",
-                    "std::vector<float> values(n);", followed=followed,
+                    "std::vector<float> values(n);", summary=summary,
                 )  # fmt: skip
             return
-        from_input = [part for part in origins(size) if part[0] in ("numel", "dim", "elem", "attr", "bytes", "size")]
+        from_input = [part for part in origins(size) if isinstance(part, _FROM_INPUT)]
         if not from_input or any(
-            part in parts(fact.condition) for fact in facts(event.place) for part in (*from_input, size)
+            part in parts(fact.condition) for fact in facts(event.point) for part in (*from_input, size)
         ):
             return
         yield self.found(
@@ -85,7 +89,7 @@ class StackExhausted(Rule):
             "the length of an array on the stack comes from the input: a large one runs out of it",
             "put it on the heap",
             "std::vector<float> values(n);",
-            followed=followed,
+            summary=summary,
         )
 
 
@@ -103,7 +107,7 @@ def _is_unbounded(event: Event) -> bool:
     function = next((each for each in event.node.above() if each.kind == "function_definition"), None)
     body = function.text if function is not None else ""
     steps = re.search(r"[\w\])]\s*[+-]\s*1\b|->next|\.next\b|next_", calls)
-    by_data = any(part[0] == "elem" and is_tensor(part[1]) for value in event.by for part in origins(value))
+    by_data = any(isinstance(part, Element) and is_tensor(part.buffer) for value in event.by for part in origins(value))
     if not steps and not by_data:
         return False
     return not (_HALVES.search(calls) or _HALVES.search(body) or _DEPTH.search(body))

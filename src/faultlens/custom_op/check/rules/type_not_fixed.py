@@ -3,9 +3,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import facts
+from faultlens.custom_op.check.interpret.buffer_symbols import (
+    DType,
+    Input,
+    Listed,
+    Output,
+    Pointer,
+    buffer_of,
+    is_tensor,
+)
+from faultlens.custom_op.check.interpret.call_symbols import Field, Result
+from faultlens.custom_op.check.interpret.composition import origins, parts
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import Symbol, buffer_of, is_tensor, parts
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.symbols import Attr, Symbol
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.registered import Argument, Kernel, Op
 from faultlens.custom_op.check.syntax.types import KNOWN, tidy
@@ -28,11 +39,11 @@ class TypeNotFixed(Rule):
     severity = "error"
     headline = "elements are used as a type that the registration does not guarantee"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        ops = [(kernel, op) for kernel in followed.kernels if (op := followed.unit.op(kernel.op)) is not None]
-        for event in good(followed.of("raw", "copy")):
-            yield from self._bytes(event, followed, ops)
-        for event in good(followed.of("view", "cast")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        ops = [(kernel, op) for kernel in summary.kernels if (op := summary.unit.op(kernel.op)) is not None]
+        for event in good(summary.of("raw", "copy")):
+            yield from self._bytes(event, summary, ops)
+        for event in good(summary.of("view", "cast")):
             tensor, type_ = _used_as(event)
             if tensor is None:
                 continue
@@ -40,12 +51,12 @@ class TypeNotFixed(Rule):
                 argument = _argument(op, tensor)
                 if argument is None or _asked(event, argument):
                     continue
-                actual = self._possible(followed, kernel, op, argument, type_)
+                actual = self._possible(summary, kernel, op, argument, type_)
                 if actual:
-                    yield self._finding(event, followed, kernel, op, tensor, argument, type_, actual)
+                    yield self._finding(event, summary, kernel, op, tensor, argument, type_, actual)
                     break
 
-    def _bytes(self, event: Event, followed: Followed, ops: list[tuple[Kernel, Op]]) -> Iterator[OpFinding]:
+    def _bytes(self, event: Event, summary: FunctionSummary, ops: list[tuple[Kernel, Op]]) -> Iterator[OpFinding]:
         """x.tensor_data(), memcpy(…, x.data(), …) where the type may be string: those bytes are pointers."""
         sides = (
             (event.on,) if event.name == "tensor_data" else (event.on, *event.by[:1]) if event.kind == "copy" else ()
@@ -67,14 +78,14 @@ class TypeNotFixed(Rule):
                         "refuse types that cannot be copied as bytes",
                         f"OP_REQUIRES({context_of(event.node)}, DataTypeCanUseMemcpy(x.dtype()),\n"
                         '            errors::Unimplemented("not for ", DataTypeString(x.dtype())));',
-                        followed=followed,
+                        summary=summary,
                         related=[("registered here", kernel.node)],
                     )
                     return
 
-    def _possible(self, followed: Followed, kernel: Kernel, op: Op, argument: Argument, type_: str) -> str:
+    def _possible(self, summary: FunctionSummary, kernel: Kernel, op: Op, argument: Argument, type_: str) -> str:
         """Another type that the tensor can have here; "" where it cannot."""
-        types = followed.owner.types if followed.owner else ()
+        types = summary.owner.types if summary.owner else ()
         if type_ in types:
             at = types.index(type_)
             used = kernel.class_types[at] if at < len(kernel.class_types) else ""
@@ -97,7 +108,7 @@ class TypeNotFixed(Rule):
     def _finding(
         self,
         event: Event,
-        followed: Followed,
+        summary: FunctionSummary,
         kernel: Kernel,
         op: Op,
         tensor: Symbol,
@@ -119,16 +130,16 @@ class TypeNotFixed(Rule):
             code = f"{event.name}<{actual}>()" if event.kind == "view" else ""
         name = tensor_named(tensor, op)
         return self.found(
-            event, f"{name} is used as {type_}, but {says}", fix, code, followed=followed,
+            event, f"{name} is used as {type_}, but {says}", fix, code, summary=summary,
             related=[("registered here", kernel.node)],
         )  # fmt: skip
 
 
 def _argument(op: Op, tensor: Symbol) -> Argument | None:
-    arguments = op.outputs if tensor[0] == "output" else op.inputs
-    if tensor[0] == "listed":
-        return next((each for each in arguments if each.name == tensor[1]), None)
-    at = tensor[1]
+    arguments = op.outputs if isinstance(tensor, Output) else op.inputs
+    if isinstance(tensor, Listed):
+        return next((each for each in arguments if each.name == tensor.name), None)
+    at = tensor.index if isinstance(tensor, (Input, Output)) else None
     if not isinstance(at, int) or at >= len(arguments) or any(each.many for each in arguments[: at + 1]):
         return None
     return arguments[at]
@@ -138,17 +149,20 @@ def _used_as(event: Event) -> tuple[Symbol | None, str]:
     if event.kind == "view":
         return (event.on, tidy(event.detail)) if is_tensor(event.on) and event.name != "tensor_data" else (None, "")
     buffer = buffer_of(event.on)
-    if buffer is None or not is_tensor(buffer) or event.on[0] != "ptr" or event.on[3] != "void":
+    if buffer is None or not is_tensor(buffer) or not isinstance(event.on, Pointer) or event.on.type != "void":
         return None, ""
     return buffer, tidy(event.detail.replace("*", " "))
 
 
 def _asked(event: Event, argument: Argument) -> bool:
     """if (x.dtype() == DT_FLOAT) …, switch (dtype_) …: the other tensors of the same type are known with it."""
+    attribute = Attr(argument.type)
     return any(
-        part[0] == "dtype"
-        or part == ("attr", argument.type)
-        or (part[0] in ("call", "field") and "dtype" in str(part[1:]))
-        for fact in facts(event.place)
+        isinstance(part, DType) or part == attribute or (isinstance(part, (Result, Field)) and _names_dtype(part))
+        for fact in facts(event.point)
         for part in parts(fact.condition)
     )
+
+
+def _names_dtype(symbol: Symbol) -> bool:
+    return any(isinstance(part, DType) or any("dtype" in name for name in part.names()) for part in origins(symbol))

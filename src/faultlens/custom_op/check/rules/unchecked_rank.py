@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.checked import one_element, rank_known, ranks
+from faultlens.custom_op.check.interpret.buffer_symbols import Element, Input, is_tensor
+from faultlens.custom_op.check.interpret.composition import origins
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.symbols import constant, is_tensor, number, origins
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.linear import constant
+from faultlens.custom_op.check.interpret.symbols import ZERO, Attr, Loop, Member, Param, Varying
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.wording import context_of, object_text, tensor_named
 from faultlens.records.op_finding import OpFinding
@@ -31,51 +34,51 @@ class UncheckedRank(Rule):
     severity = "error"
     headline = "an input is used with a rank that nothing has checked"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("view", "dim")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("view", "dim")):
             tensor = event.on
             if not is_tensor(tensor):
                 continue
             if event.kind == "view":
-                yield from self._view(event, followed)
+                yield from self._view(event, summary)
             else:
-                yield from self._dim(event, followed)
+                yield from self._dim(event, summary)
 
-    def _view(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        rank = event.by[0][1]
-        if rank < 0:
+    def _view(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
+        rank = constant(event.by[0])
+        if rank is None or rank < 0:
             return
-        name = tensor_named(event.on, followed.op)
-        if one_element(event.place, event.on) if rank == 0 else rank_known(event.place, event.on):
-            left = ranks(event.place, event.on)
-            if rank and event.on[0] == "input" and left is not None and left and left != {rank}:
+        name = tensor_named(event.on, summary.op)
+        if one_element(event.point, event.on) if rank == 0 else rank_known(event.point, event.on):
+            left = ranks(event.point, event.on)
+            if rank and isinstance(event.on, Input) and left is not None and left and left != {rank}:
                 title = f"`{event.name}` needs rank {rank}, and the checks let others of {name} pass"
-                yield self._rank(event, followed, title, rank)
+                yield self._rank(event, summary, title, rank)
             return
         says = f"`{event.name}` needs rank {rank}" if rank else "`scalar` needs exactly one element"
-        yield self._rank(event, followed, f"{says}, and nothing has checked {name}", rank)
+        yield self._rank(event, summary, f"{says}, and nothing has checked {name}", rank)
 
-    def _dim(self, event: Event, followed: Followed) -> Iterator[OpFinding]:
-        at = event.by[0] if event.by else number(0)
+    def _dim(self, event: Event, summary: FunctionSummary) -> Iterator[OpFinding]:
+        at = event.by[0] if event.by else ZERO
         known = constant(at)
-        left = ranks(event.place, event.on) if event.on[0] == "input" else None
-        if left and known is not None and known >= 0 and min(left) <= known and rank_known(event.place, event.on):
-            name = tensor_named(event.on, followed.op)
+        left = ranks(event.point, event.on) if isinstance(event.on, Input) else None
+        if left and known is not None and known >= 0 and min(left) <= known and rank_known(event.point, event.on):
+            name = tensor_named(event.on, summary.op)
             title = f"dimension {known} of {name} is asked for, and the checks let rank {min(left)} pass"
-            yield self._rank(event, followed, title, known + 1, at_least=True)
+            yield self._rank(event, summary, title, known + 1, at_least=True)
             return
-        if rank_known(event.place, event.on) or any(
-            part[0] in ("loop", "vary", "attr", "elem", "param", "member") for part in origins(at)
+        if rank_known(event.point, event.on) or any(
+            isinstance(part, (Loop, Varying, Attr, Element, Param, Member)) for part in origins(at)
         ):
             return
-        name = tensor_named(event.on, followed.op)
+        name = tensor_named(event.on, summary.op)
         least = known + 1 if known is not None and known >= 0 else 1
         which = f"dimension {known}" if known is not None else "a dimension"
         yield self._rank(
-            event, followed, f"{which} of {name} is asked for, and nothing has checked its rank", least, at_least=True
+            event, summary, f"{which} of {name} is asked for, and nothing has checked its rank", least, at_least=True
         )
 
-    def _rank(self, event: Event, followed: Followed, title: str, rank: int, at_least: bool = False) -> OpFinding:
+    def _rank(self, event: Event, summary: FunctionSummary, title: str, rank: int, at_least: bool = False) -> OpFinding:
         x, context = object_text(event.node).removesuffix(".shape()").removesuffix("->shape()"), context_of(event.node)
         if at_least:
             check = f"{x}.dims() >= {rank}"
@@ -89,5 +92,5 @@ class UncheckedRank(Rule):
             title,
             "check it first",
             f'OP_REQUIRES({context}, {check},\n            errors::InvalidArgument("{told}"));',
-            followed=followed,
+            summary=summary,
         )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from faultlens.custom_op.check.interpret.events import Event
-from faultlens.custom_op.check.interpret.unit import Followed
+from faultlens.custom_op.check.interpret.unit import FunctionSummary
 from faultlens.custom_op.check.rule import Rule, good
 from faultlens.custom_op.check.syntax.syntax import arguments
 from faultlens.custom_op.check.syntax.types import is_plain
@@ -20,16 +20,16 @@ class UnsetVariable(Rule):
     severity = "error"
     headline = "a variable or member is used before it is set"
 
-    def look(self, followed: Followed) -> Iterator[OpFinding]:
-        for event in good(followed.of("unset")):
+    def look(self, summary: FunctionSummary) -> Iterator[OpFinding]:
+        for event in good(summary.of("unset")):
             if _set_before(event):
                 continue
             yield self.found(
                 event, f"`{event.name}` is used before it is set", "set it where it is declared",
-                f"float {event.name} = 0;", followed=followed,
+                f"float {event.name} = 0;", summary=summary,
             )  # fmt: skip
-        owner = followed.owner
-        if owner is None or not followed.kernels or owner.constructor is None or not followed.computes:
+        owner = summary.owner
+        if owner is None or not summary.kernels or owner.constructor is None or not summary.computes:
             return
         constructor = owner.constructor.node.text
         whole = owner.node.text + "".join(function.node.text for function in owner.functions)
@@ -47,18 +47,18 @@ class UnsetVariable(Rule):
                 rf"\b{name}\s*(?:=[^=]|\{{)|&\s*(?:this->)?{name}\b|\b{name}\s*\(", whole
             ):
                 continue
-            read = next((node for node in followed.function.body.find("identifier") if node.text == member.name), None)
+            read = next((node for node in summary.function.body.find("identifier") if node.text == member.name), None)
             if read is not None:
                 yield self.found(
                     read, f"the member `{member.name}` is never set", "set it in the constructor",
                     f'OP_REQUIRES_OK(ctx, ctx->GetAttr("{member.name.rstrip("_")}", &{member.name}));',
-                    followed=followed, related=[("declared here", member.node)],
+                    summary=summary, related=[("declared here", member.node)],
                 )  # fmt: skip
 
 
 def _set_before(event: Event) -> bool:
     """Somewhere above it is set: whether on this path is too hard to say."""
-    for node in event.place.function.body.find("assignment_expression", "pointer_expression", "call_expression"):
+    for node in event.point.function.body.find("assignment_expression", "pointer_expression", "call_expression"):
         if node.start >= event.node.start or (node.start <= event.node.start < node.end):
             continue
         target = node.get("left") or (node.get("argument") if node.operator == "&" else None)

@@ -120,10 +120,16 @@ class Node:
         while stack:
             node = stack.pop()
             yield node
-            stack.extend(reversed(node.children))
+            stack += node.children[::-1]
 
     def find(self, *kinds: str) -> Iterator[Node]:
-        return (node for node in self.walk() if node.kind in kinds)
+        stack = [self]
+        while stack:  # as `walk`, which is half as fast
+            node = stack.pop()
+            if node.kind in kinds:
+                yield node
+            if node.children:
+                stack += node.children[::-1]
 
     def above(self) -> Iterator[Node]:
         node = self.parent

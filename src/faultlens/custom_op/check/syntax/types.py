@@ -31,6 +31,7 @@ _NUMBERS = [*_REAL, "complex64", "complex128", "qint8", "quint8", "qint32"]
 _BYTES = {"float": 4, "double": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "uint32": 4,
           "uint64": 8, "bool": 1, "half": 2, "bfloat16": 2, "complex64": 8, "complex128": 16, "char": 1}  # fmt: skip
 KNOWN = frozenset(_ELEMENTS.values())
+CONTAINERS = re.compile(r"(?:const\s+)?(?:\w+::)*(?:vector|InlinedVector|deque|FixedArray|valarray)\s*<")
 
 
 def tidy(text: str) -> str:

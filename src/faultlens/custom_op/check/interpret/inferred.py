@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from faultlens.custom_op.check.interpret.buffer_symbols import Array, Pointer, Vector, View
 from faultlens.custom_op.check.interpret.state import State
+from faultlens.custom_op.check.interpret.walk import Walker
 from faultlens.custom_op.check.syntax.syntax import Node, name_of, template_arguments
 from faultlens.custom_op.check.syntax.types import is_integer, tidy
-
-if TYPE_CHECKING:
-    from faultlens.custom_op.check.interpret.walk import Walker
 
 _RANKS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float", "double")
 _METHODS = {
@@ -65,11 +62,8 @@ def _called(walker: Walker, node: Node, state: State) -> str:
         return tidy(types[0]) if types else ""
     if function.kind == "identifier" or node.kind == "subscript_expression":
         value = state.variables.get(function.text)
-        if value is not None:
-            if value[0] in ("view", "ptr"):
-                return tidy(str(value[3]))
-            if value[0] in ("array", "vec"):
-                return tidy(str(value[2]))
+        if isinstance(value, (View, Pointer, Array, Vector)):
+            return tidy(value.type)
     if function.kind == "field_expression":
         object_ = function.get("argument")
         if name == "size" and object_ is not None and _is_view(object_, state):
@@ -80,13 +74,13 @@ def _called(walker: Walker, node: Node, state: State) -> str:
         return tidy(types[0]) if types else ""
     if is_integer(tidy(name)) or tidy(name) in ("float", "double"):
         return tidy(name)
-    found = walker.unit.function(name)
+    found = walker.program.function(name)
     return tidy(found.returns) if found else ""
 
 
 def _is_view(node: Node, state: State) -> bool:
     value = state.variables.get(node.text)
-    return (value is not None and value[0] == "view") or node.kind == "call_expression"
+    return isinstance(value, View) or node.kind == "call_expression"
 
 
 def _wider(left: str, right: str) -> str:
