@@ -69,9 +69,9 @@ class _Seen:
 
     def unit(self, unit: Unit) -> None:
         self.findings += check(unit, self.skipped)
-        for followed in unit.followed:
-            if not followed.whole:
-                self.skipped.append(f"some paths of {followed.function.full_name}: it has too many")
+        for summary in unit.summaries:
+            if not summary.whole:
+                self.skipped.append(f"some paths of {summary.function.full_name}: it has too many")
         for source in unit.sources:
             if wrong := _not_understood(source):
                 lines = list(dict.fromkeys(node.line for node in wrong))
