@@ -33,7 +33,7 @@ SEED = random.Random(5)
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTLENS_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTHONPATH", str(PLUGIN))
+    monkeypatch.setenv("PYTHONPATH", str(PLUGIN), prepend=os.pathsep)  # what is tested may stand there
 
 
 def command(*arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -314,7 +314,7 @@ def test_without_its_reader_a_file_is_not_called_bad(tmp_path: Path) -> None:
     absent = tmp_path / "absent"
     absent.mkdir()
     (absent / "pyarrow.py").write_text("raise ModuleNotFoundError('No module named pyarrow', name='pyarrow')")
-    ran = command(folder, "-v", env={**os.environ, "PYTHONPATH": str(absent)})
+    ran = command(folder, "-v", env={**os.environ, "PYTHONPATH": f"{absent}:{os.environ['PYTHONPATH']}"})
     assert ran.returncode == 2
     assert "what is in Parquet files" in ran.stdout
     assert "pyarrow is not installed (pip install 'faultlens[data]')" in " ".join(ran.stdout.split())
