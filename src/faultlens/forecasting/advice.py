@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from faultlens.forecasting import judge
 from faultlens.forecasting.account import Account
+from faultlens.forecasting.measuring import Measuring
 from faultlens.records.forecast import Advice, Forecast
 from faultlens.text.sizes import in_words
-
-if TYPE_CHECKING:
-    from faultlens.forecasting.forecast import Measuring
 
 WORTH = 0.05  # of the peak; less is not worth a word
 TIGHT = 0.8  # of the limit: below it nobody asks for advice

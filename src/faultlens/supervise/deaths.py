@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from faultlens.inspection.death import place_of_death
 from faultlens.inspection.output_tail import OutputTail
 from faultlens.records.crash import Crash
-from faultlens.supervise.backends import Backend, Started
+from faultlens.supervise.backends.base import Backend, Started
 from faultlens.supervise.sources import with_sources
 
 MAX_CHILDREN_KEPT = 50

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from faultlens.inspection.progress import Loop
-from faultlens.supervise.backends import Backend, Started
+from faultlens.supervise.backends.base import Backend, Started
 from faultlens.supervise.gpu_memory import gpu_memory_of
 from faultlens.supervise.heap_snapshots import HeapSnapshots
 from faultlens.supervise.last_lines import LastLinesWatch

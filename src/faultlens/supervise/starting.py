@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from faultlens.inspection.output_tail import OutputTail
 from faultlens.records.crash import CgroupState, Crash
-from faultlens.supervise.backends import Backend, Started, backend_of
+from faultlens.supervise.backends import backend_of
+from faultlens.supervise.backends.base import Backend, Started
 from faultlens.supervise.deaths import Deaths
 from faultlens.supervise.live_watch import LiveWatch
 from faultlens.supervise.options import Options

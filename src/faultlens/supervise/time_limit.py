@@ -12,7 +12,7 @@ from faultlens.inspection.endings import outcome_of
 from faultlens.inspection.output_tail import OutputTail
 from faultlens.records.crash import Crash
 from faultlens.supervise.activity import LastMoments
-from faultlens.supervise.backends import Backend
+from faultlens.supervise.backends.base import Backend
 from faultlens.supervise.deaths import Deaths
 
 TERMINATE_GRACE_S = 5.0

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from faultlens.records.crash import MachineState
 from faultlens.system.binary import Dynamic
 from faultlens.system.elf import ElfError
 from faultlens.system.loader import Fault, Process, Read, interpreter_of, read_dynamic, this_system
-
-if TYPE_CHECKING:
-    from faultlens.target_env.target import Patient
+from faultlens.target_env.interpreter import Interpreter
 
 MISLEADING = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 PYTHON = "Python"
@@ -27,6 +26,22 @@ OPTIONAL = ("google._upb", "wrapt")
 STANDARD = ("_ctypes", "_hashlib", "_ssl", "zlib", "_bz2", "_lzma", "_uuid", "_decimal", "pyexpat")
 # TensorFlow's own come before NumPy's, these two among the first: measured on 2.12 to 2.21.
 _FIRST = ("_pywrap_cpu_feature_guard.so", "_pywrap_tensorflow_internal.so")
+
+
+class Environment(Protocol):
+    """What is asked of the environment that TensorFlow would be imported in."""
+
+    @property
+    def interpreter(self) -> Interpreter: ...
+    @property
+    def machine(self) -> MachineState: ...
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def native_files(self) -> tuple[Path, ...]: ...
+    @property
+    def dynamics(self) -> Mapping[Path, Dynamic]: ...
+    def packages_named(self, name: str) -> Iterator[Path]: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ class LoadingError(Exception):
     """Why the process cannot be imagined: one line."""
 
 
-def imagine(patient: Patient, variables: Mapping[str, str]) -> Loading:
+def imagine(patient: Environment, variables: Mapping[str, str]) -> Loading:
     """The process after `import tensorflow` with these variables. Raises LoadingError."""
     executable = patient.interpreter.executable
     try:
@@ -82,7 +97,7 @@ def imagine(patient: Patient, variables: Mapping[str, str]) -> Loading:
     return Loading(process, modules, tuple(found.values()))
 
 
-def _reader(patient: Patient) -> Read:
+def _reader(patient: Environment) -> Read:
     known = {str(path): dynamic for path, dynamic in patient.dynamics.items()}
 
     def read(path: str) -> Dynamic:
@@ -93,7 +108,7 @@ def _reader(patient: Patient) -> Read:
     return read
 
 
-def _modules(patient: Patient) -> Iterator[Module]:
+def _modules(patient: Environment) -> Iterator[Module]:
     abi = patient.interpreter.abi
     suffixes = (f".{abi}-x86_64-linux-gnu.so", ".abi3.so")
     for name in STANDARD:

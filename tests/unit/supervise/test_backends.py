@@ -14,7 +14,8 @@ import pytest
 from faultlens.agent import LIBRARY
 from faultlens.inspection.output_tail import OutputTail
 from faultlens.records.crash import Crash, Frame, Outcome, Thread
-from faultlens.supervise.backends import Backend, Started, backend_of
+from faultlens.supervise.backends import backend_of
+from faultlens.supervise.backends.base import Backend, Started
 from faultlens.supervise.deaths import MAX_CHILDREN_KEPT, Deaths
 from faultlens.supervise.options import Options
 

@@ -16,7 +16,7 @@ from faultlens.inspection.death import Death
 from faultlens.inspection.numbering import death_of, has_mapped
 from faultlens.inspection.progress import Loop, read_loop, read_progress
 from faultlens.records.crash import Crash, Outcome
-from faultlens.supervise.backends import Expendable, Started
+from faultlens.supervise.backends.base import Expendable, Started
 from faultlens.supervise.backends.status import StatusBackend
 from faultlens.supervise.examination import Examined, examine, look_isolated
 from faultlens.supervise.options import Options

@@ -25,7 +25,7 @@ from faultlens.inspection.freeze import (
 )
 from faultlens.inspection.subject import Subject
 from faultlens.records.crash import Crash
-from faultlens.supervise.backends import Expendable
+from faultlens.supervise.backends.base import Expendable
 from faultlens.supervise.backends.status import StatusBackend
 from faultlens.supervise.examination import examine, look_here
 from faultlens.supervise.options import Options

@@ -14,7 +14,7 @@ from faultlens.inspection.death import Death
 from faultlens.inspection.progress import Loop
 from faultlens.inspection.subject import Subject
 from faultlens.records.crash import Crash, Outcome
-from faultlens.supervise.backends import Expendable, Started
+from faultlens.supervise.backends.base import Expendable, Started
 from faultlens.supervise.examination import examine, look_isolated
 from faultlens.supervise.options import Options
 
