@@ -20,7 +20,7 @@ from PIL import Image
 
 from faultlens.data.engine.pool import Job
 from faultlens.data.look import Wanted
-from faultlens.data.scanning import LocalEngine, Wishes, scan
+from faultlens.data.scanning import LocalEngine, Options, scan
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "data"))
 from tfrecords import example, file_of, sequence_example
@@ -230,7 +230,7 @@ def wounded(total, folder):
                 cells[str(path)] = form, wound
     counts = {}
     for way, pixels in (("walk", False), ("pixels", True)):
-        found = scan([str(folder)], wishes(folder, pixels), LocalEngine())
+        found = scan([str(folder)], options(folder, pixels), LocalEngine())
         bad = {flaw.place.path for flaw in found.flaws if flaw.kind != "duplicate" and flaw.severity != "note"}
         for path, (form, wound) in cells.items():
             cell = counts.setdefault(form, {}).setdefault(wound, {"files": 0, "walk": 0, "pixels": 0})
@@ -239,8 +239,8 @@ def wounded(total, folder):
     return counts
 
 
-def wishes(folder, pixels):
-    return Wishes(job=Job(wanted=Wanted(pixels=pixels)), journal=folder.with_name(f"journal-{pixels}"))
+def options(folder, pixels):
+    return Options(job=Job(wanted=Wanted(pixels=pixels)), journal=folder.with_name(f"journal-{pixels}"))
 
 
 def false_alarms(total, folder):
@@ -266,7 +266,7 @@ def false_alarms(total, folder):
         (folder / f"train-{shard:05}-of-00020.tfrecord").write_bytes(file_of(inside))
     told = {}
     for pixels in (False, True):
-        found = scan([str(folder)], wishes(folder, pixels), LocalEngine())
+        found = scan([str(folder)], options(folder, pixels), LocalEngine())
         told["records"], told["files"] = found.records, found.files_checked
         told.setdefault("flaws", []).extend(f"{flaw.place.path}: {flaw.reason}" for flaw in found.flaws)
     return told

@@ -18,7 +18,7 @@ import pytest
 from faultlens.doctor.checks.gpu.cuda import Cuda, surroundings
 from faultlens.system.gpus import DeviceFile, Gpus
 from faultlens.target_env.cuda_libraries import driver_library
-from faultlens.target_env.target import Patient, Wishes, meet
+from faultlens.target_env.target import Options, TargetEnvironment, meet
 from faultlens.target_env.tensorflow_build import read_build
 from faultlens.target_env.xla_flags import known_names
 
@@ -100,8 +100,8 @@ class TestFlagsOfXla:
         listed = re.findall(r"^\s+--(\w+)=.*\t\w+\t", said, re.MULTILINE)
         if len(listed) < 20:
             pytest.skip("this TensorFlow does not list its flags")
-        patient = meet(Wishes(python=sys.executable))
-        knows = known_names(patient.tensorflow.folder) if patient.tensorflow else None
+        target = meet(Options(python=sys.executable))
+        knows = known_names(target.tensorflow.folder) if target.tensorflow else None
         assert knows is not None
         assert [name for name in listed if not knows(name)] == []
         assert not knows("xla_no_such_flag")
@@ -154,11 +154,11 @@ def wheel(tmp_path: Path) -> Path:
     return tmp_path / "env"
 
 
-def patient_with_gpu(wheel: Path, variables: Mapping[str, str]) -> Patient:
+def target_with_gpu(wheel: Path, variables: Mapping[str, str]) -> TargetEnvironment:
     own = {name: value for name, value in variables.items() if name != "PYTHONPATH"}
-    patient = meet(Wishes(python=str(wheel)), own)
-    vars(patient)["gpus"] = DRIVEN  # the one part of the machine that may not be here
-    return patient
+    target = meet(Options(python=str(wheel)), own)
+    vars(target)["gpus"] = DRIVEN  # the one part of the machine that may not be here
+    return target
 
 
 @needs_compiler
@@ -166,11 +166,11 @@ class TestCudaLibraries:
     def test_library_in_a_folder_that_is_not_searched(self, wheel: Path) -> None:
         variables = environment()
         variables.pop("LD_LIBRARY_PATH", None)
-        seen = Cuda().examine(patient_with_gpu(wheel, variables))
+        seen = Cuda().examine(target_with_gpu(wheel, variables))
         assert seen.summary == "the GPU will not be used: TensorFlow finds no libcusolver.so.11"
         mended = applied(seen.findings[0].fixes[0].command, variables)
         assert "nvidia/cusolver/lib" in mended["LD_LIBRARY_PATH"]
-        seen = Cuda().examine(patient_with_gpu(wheel, mended))
+        seen = Cuda().examine(target_with_gpu(wheel, mended))
         assert seen.mark == "ok", seen
         assert any(detail.endswith("/nvidia/cudnn/lib/libcudnn.so.9") for detail in seen.details)
 
@@ -186,10 +186,10 @@ class TestCudaLibraries:
         )
         variables = environment(LD_LIBRARY_PATH=str(opener.parents[1] / "nvidia/cufft/lib"))
         said = subprocess.run([wheel / "bin/python", "-c", program], capture_output=True, text=True, env=variables)
-        patient = patient_with_gpu(wheel, variables)
-        build = read_build(patient.tensorflow) if patient.tensorflow else None
+        target = target_with_gpu(wheel, variables)
+        build = read_build(target.tensorflow) if target.tensorflow else None
         assert build is not None
-        libraries = surroundings(patient, build).libraries
+        libraries = surroundings(target, build).libraries
         assert libraries is not None
         assert {"libcudnn.so.9", "libcufft.so.11"} <= set(libraries.found)  # the system may have more
         assert said.stdout.strip() == str([name for name in names if name in libraries.found]), said.stderr
@@ -199,9 +199,9 @@ class TestCudaLibraries:
         compiled(system / "libcudnn.so.9.1.0")
         (system / "libcudnn.so.9").symlink_to("libcudnn.so.9.1.0")
         (cusolver,) = wheel.glob("lib/python3*/site-packages/nvidia/cusolver/lib")
-        seen = Cuda().examine(patient_with_gpu(wheel, environment(LD_LIBRARY_PATH=f"{cusolver}")))
+        seen = Cuda().examine(target_with_gpu(wheel, environment(LD_LIBRARY_PATH=f"{cusolver}")))
         assert seen.mark == "ok"
-        seen = Cuda().examine(patient_with_gpu(wheel, environment(LD_LIBRARY_PATH=f"{system}:{cusolver}")))
+        seen = Cuda().examine(target_with_gpu(wheel, environment(LD_LIBRARY_PATH=f"{system}:{cusolver}")))
         assert seen.mark == "warning"
         assert "cuDNN 9.1.0 is older than TensorFlow 2.21.0 asks for (9.3.0)" in seen.summary
 
@@ -210,10 +210,10 @@ class TestCudaLibraries:
         (tmp_path / "compat" / "libcuda.so.1").symlink_to("libcuda.so.580.95.05")
         (tmp_path / "stubs").mkdir()
         (tmp_path / "stubs" / "libcuda.so").symlink_to("../compat/libcuda.so.580.95.05")
-        found = driver_library(meet(Wishes(python=sys.executable), environment(LD_LIBRARY_PATH=f"{tmp_path}/compat")))
+        found = driver_library(meet(Options(python=sys.executable), environment(LD_LIBRARY_PATH=f"{tmp_path}/compat")))
         assert found == str(tmp_path / "compat" / "libcuda.so.580.95.05")
         # A folder that has the name for linking only is passed over, as was recorded.
-        found = driver_library(meet(Wishes(python=sys.executable), environment(LD_LIBRARY_PATH=f"{tmp_path}/stubs")))
+        found = driver_library(meet(Options(python=sys.executable), environment(LD_LIBRARY_PATH=f"{tmp_path}/stubs")))
         assert found is None or str(tmp_path) not in found
 
 

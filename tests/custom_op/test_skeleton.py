@@ -11,7 +11,7 @@ import pytest
 from faultlens.cli import main
 from faultlens.custom_op.new import write
 from faultlens.errors import FaultlensError
-from faultlens.target_env.target import Wishes, meet
+from faultlens.target_env.target import Options, meet
 
 pytestmark = pytest.mark.tensorflow
 
@@ -38,4 +38,4 @@ def _make_test(folder: Path) -> tuple[int, str]:
 
 def test_an_op_of_tensorflow_keeps_its_name() -> None:
     with pytest.raises(FaultlensError, match="TensorFlow has an op GatherNd itself"):
-        write.check_name_is_free("GatherNd", meet(Wishes()))
+        write.check_name_is_free("GatherNd", meet(Options()))

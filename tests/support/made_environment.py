@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from faultlens.target_env.interpreter import Interpreter
-from faultlens.target_env.target import Patient, Wishes
+from faultlens.target_env.target import Options, TargetEnvironment
 
 
 def site_packages(tmp_path: Path) -> Path:
@@ -48,14 +48,14 @@ def tensorflow(folder: Path, version: str = "2.21.0", requires: Iterable[str] = 
     return install(folder, "tensorflow-cpu", version, files=files, requires=requires, **more)
 
 
-def patient(
+def target(
     tmp_path: Path,
     *,
     before: Iterable[Path] = (),
     variables: Mapping[str, str] | None = None,
     version: tuple[int, ...] = (3, 11, 7),
     deep: bool = False,
-) -> Patient:
+) -> TargetEnvironment:
     """`before`: folders that come first on the search path."""
     prefix = str(tmp_path / "env")
     interpreter = Interpreter(
@@ -67,4 +67,4 @@ def patient(
     )
     directory = tmp_path / "work"
     directory.mkdir(exist_ok=True)
-    return Patient(interpreter, Wishes(deep=deep), dict(variables or {}), directory)
+    return TargetEnvironment(interpreter, Options(deep=deep), dict(variables or {}), directory)

@@ -15,7 +15,7 @@ from faultlens.errors import FaultlensError
 if TYPE_CHECKING:
     from faultlens.doctor.check import Check
     from faultlens.records.finding import Checkup, Finding
-    from faultlens.target_env.target import Wishes
+    from faultlens.target_env.target import Options
 
 # Heavy modules are imported where they are used: `faultlens --help` must stay quick.
 
@@ -68,14 +68,14 @@ def handle(arguments: argparse.Namespace) -> int:
     checks = named(arguments.checks)
     if arguments.list:
         return _list(checks, arguments.json, arguments.verbose)
-    wishes = _wishes(arguments)
-    checkup = examine(meet(wishes, variables), checks)
+    options = _options(arguments)
+    checkup = examine(meet(options, variables), checks)
     if arguments.json:
         output.write_record(checkup, arguments.json)
     if arguments.json != "-":
         _show(checkup, arguments.verbose)
     if arguments.fix or arguments.dry_run:
-        checkup = _repair(checkup, checks, wishes, variables, arguments)
+        checkup = _repair(checkup, checks, options, variables, arguments)
     return exit_status(findings=is_grave(worst(checkup.findings)))
 
 
@@ -88,10 +88,10 @@ def _undisturbed() -> dict[str, str]:
     return own_imports.variables_of_program()
 
 
-def _wishes(arguments: argparse.Namespace) -> Wishes:
-    from faultlens.target_env.target import Wishes
+def _options(arguments: argparse.Namespace) -> Options:
+    from faultlens.target_env.target import Options
 
-    return Wishes(
+    return Options(
         python=output.python_for(arguments),
         cpu=arguments.cpu,
         ops=_paths(arguments.op, "Name the library that tf.load_op_library would load."),
@@ -157,11 +157,11 @@ def _list(checks: tuple[Check, ...], json_target: str | None, verbose: bool) -> 
 def _repair(
     checkup: Checkup,
     checks: tuple[Check, ...],
-    wishes: Wishes,
+    options: Options,
     variables: dict[str, str],
     arguments: argparse.Namespace,
 ) -> Checkup:
-    """Offers each repair once; after one was made the patient is looked at anew, since it may have cured others."""
+    """Offers each repair once; after one was made the environment is looked at anew, since it may have cured others."""
     from faultlens.doctor.examine import examine
     from faultlens.doctor.repair import apply, in_shell, repairable
     from faultlens.target_env.target import meet
@@ -186,7 +186,7 @@ def _repair(
             _say(f"  $ {in_shell(repair.undo)}")
             continue
         _say("Done. To take it back:", f"  $ {in_shell(repair.undo)}")
-        checkup = examine(meet(wishes, variables), checks)
+        checkup = examine(meet(options, variables), checks)
         left = f"{len(checkup.findings)} left (faultlens doctor shows them)" if checkup.findings else "nothing left"
         _say(f"Looked again: {left}.")
     return checkup

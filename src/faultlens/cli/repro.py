@@ -77,19 +77,19 @@ def handle(arguments: argparse.Namespace) -> int:
 def _found(report: Report, path: Path, own: bool, arguments: argparse.Namespace, screen: output.Status) -> Found:
     from faultlens.repro.foreign import reproduce_confined
     from faultlens.repro.reproduce import crash_to_reproduce, reproduce
-    from faultlens.repro.task import Wishes
+    from faultlens.repro.task import Options
     from faultlens.sandbox.guest import confinement
     from faultlens.store.keeping import in_use
 
     crash = crash_to_reproduce(report)
-    wishes = Wishes(arguments.python, arguments.seconds, own=own, of_child=crash is not report.crash)
+    options = Options(arguments.python, arguments.seconds, own=own, of_child=crash is not report.crash)
     may_run = _asking(arguments.yes or not own, screen)
     if less := confinement.in_words(confinement.available().not_held()):
         print(f"faultlens: {less}", file=sys.stderr)
     if not own:
-        return reproduce_confined(crash, wishes, may_run, screen.tell)
+        return reproduce_confined(crash, options, may_run, screen.tell)
     with in_use(path):
-        return reproduce(crash, wishes, may_run, screen.tell)
+        return reproduce(crash, options, may_run, screen.tell)
 
 
 def _hand_over(report: Report, found: Found, kept: Path | None, written: Path, arguments: argparse.Namespace) -> None:

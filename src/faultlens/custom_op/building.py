@@ -12,7 +12,7 @@ from pathlib import Path
 from faultlens.errors import FaultlensError
 from faultlens.system.elf import ElfError
 from faultlens.target_env.op_library import Interface, build_words, interface_of
-from faultlens.target_env.target import Wishes, meet
+from faultlens.target_env.target import Options, meet
 
 SECONDS = 600.0
 _ERROR = re.compile(r"\berror: |undefined (reference|symbol)|cannot find|multiple definition")
@@ -30,12 +30,12 @@ class Target:
 
 
 def target_of(python: str | None = None) -> Target:
-    patient = meet(Wishes(python=python))
-    executable = patient.interpreter.executable
-    if patient.tensorflow is None:
+    target = meet(Options(python=python))
+    executable = target.interpreter.executable
+    if target.tensorflow is None:
         raise FaultlensError(f"{executable} has no TensorFlow.", "Name a Python that has it with --python.")
     try:
-        return Target(executable, interface_of(patient.tensorflow))
+        return Target(executable, interface_of(target.tensorflow))
     except (OSError, ElfError) as error:
         raise FaultlensError(f"TensorFlow's libraries cannot be read: {error}.", "Install it again.") from error
 

@@ -21,7 +21,7 @@ from faultlens.records.report_file import Report
 from faultlens.report.make import make_report
 from faultlens.system.loader_variables import without_ours
 from faultlens.target_env.interpreter import find_interpreter
-from faultlens.target_env.target import Patient, Wishes
+from faultlens.target_env.target import Options, TargetEnvironment
 from faultlens.text.redaction import HIDDEN
 
 QUICKLY = 2.0  # seconds: somebody waits for the report
@@ -43,18 +43,18 @@ def with_findings(report: Report) -> Report:
 
 def foreseen(crash: Crash, causes: Collection[str]) -> tuple[Finding, ...]:
     """Findings that lead to one of these causes; without causes, all that are errors."""
-    patient = patient_of(crash)
-    if patient is None:
+    target = target_of(crash)
+    if target is None:
         return ()
     checks = [check for check in catalogue() if (set(check.causes) & set(causes) if causes else check.causes)]
     return tuple(
         finding
-        for finding in examine(patient, checks).findings
+        for finding in examine(target, checks).findings
         if (set(finding.causes) & set(causes) if causes else finding.severity == "error")
     )
 
 
-def patient_of(crash: Crash) -> Patient | None:
+def target_of(crash: Crash) -> TargetEnvironment | None:
     """None where the program was not Python, or its Python is gone."""
     python = _python(crash)
     if python is None:
@@ -69,8 +69,8 @@ def patient_of(crash: Crash) -> Patient | None:
         interpreter = replace(interpreter, path=known.path)
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
     facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
-    wishes = Wishes(ops=tuple(_refused(crash)), models=tuple(_models(crash)))
-    return Patient(interpreter, wishes, variables, directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+    options = Options(ops=tuple(_refused(crash)), models=tuple(_models(crash)))
+    return TargetEnvironment(interpreter, options, variables, directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
 
 
 def _refused(crash: Crash) -> set[Path]:

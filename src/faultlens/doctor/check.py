@@ -1,4 +1,4 @@
-"""What a check is: a name, what it looks at, and a look at the patient that ends in an Examination."""
+"""What a check is: a name, what it looks at, and a look at the environment that ends in an Examination."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.finding import Examination, Finding, Repair
 from faultlens.records.severity import rank
 from faultlens.rules import Rule
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 LAST = 1000  # on the screen
 
@@ -33,7 +33,7 @@ class Check(Rule, ABC):
             cls.headline = cls.looks_at
 
     @abstractmethod
-    def examine(self, patient: Patient) -> Examination:
+    def examine(self, target: TargetEnvironment) -> Examination:
         """Looks, and judges. What cannot be seen is `skipped` with the reason, never guessed."""
 
     # ------------------------------------------------------------------------------- for subclasses

@@ -1,4 +1,4 @@
-"""Runs the checks over a patient; one that fails costs its own line only."""
+"""Runs the checks over an environment; one that fails costs its own line only."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from faultlens.doctor.checks import catalogue
 from faultlens.errors import FaultlensError
 from faultlens.records.finding import Checkup, Examination
 from faultlens.system.loader import OUR_WANT
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.safe import one_line
 
 NO_MEMORY = "could not look: there is too little memory for it under this limit (ulimit -v)"
 
 
-def examine(patient: Patient, checks: Iterable[Check] | None = None) -> Checkup:
+def examine(target: TargetEnvironment, checks: Iterable[Check] | None = None) -> Checkup:
     chosen = catalogue() if checks is None else tuple(checks)
-    version = patient.interpreter.version
+    version = target.interpreter.version
     return Checkup(
-        python=patient.interpreter.executable,
-        examinations=tuple(_examined(check, patient) for check in chosen),
+        python=target.interpreter.executable,
+        examinations=tuple(_examined(check, target) for check in chosen),
         version=".".join(map(str, version)) if version else None,
-        tensorflow=patient.tensorflow.version if patient.tensorflow else None,
-        cpu=patient.wishes.cpu or patient.machine.cpu_model,
-        deep=patient.wishes.deep,
+        tensorflow=target.tensorflow.version if target.tensorflow else None,
+        cpu=target.options.cpu or target.machine.cpu_model,
+        deep=target.options.deep,
     )
 
 
@@ -41,9 +41,9 @@ def named(names: Sequence[str]) -> tuple[Check, ...]:
     return tuple(check for check in catalogue() if not names or check.name in names)
 
 
-def _examined(check: Check, patient: Patient) -> Examination:
+def _examined(check: Check, target: TargetEnvironment) -> Examination:
     try:
-        return check.examine(patient)
+        return check.examine(target)
     except FaultlensError:  # the user asked for what is not there
         raise
     except MemoryError:

@@ -15,7 +15,7 @@ from faultlens.records.op_finding import LibraryFindings, OpFinding
 from faultlens.records.severity import Severity
 from faultlens.system.elf import ElfError
 from faultlens.target_env.op_library import read_op
-from faultlens.target_env.target import Wishes, meet
+from faultlens.target_env.target import Options, meet
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ PAGES = (
 
 
 def check_library(path: Path, python: str | None) -> LibraryFindings:
-    patient = meet(Wishes(python=python, ops=(path,)))
-    seen = [(PAGES[0], CustomOp().examine_named(patient))]
-    if patient.machine.cpu_flags:
-        seen.append((PAGES[1], CpuFeatures().examine_named(patient)))
+    target = meet(Options(python=python, ops=(path,)))
+    seen = [(PAGES[0], CustomOp().examine_named(target))]
+    if target.machine.cpu_flags:
+        seen.append((PAGES[1], CpuFeatures().examine_named(target)))
     done = [f"{path.name}: {examination.summary}." for _, examination in seen if examination.mark == "ok"]
     skipped = [f"{path.name}: {examination.summary}" for _, examination in seen if examination.mark == "skipped"]
     findings = tuple(each for seen_ in seen for each in _findings(*seen_))

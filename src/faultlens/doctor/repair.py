@@ -28,7 +28,7 @@ def in_shell(commands: Sequence[Command]) -> str:
 def apply(repair: Repair, variables: Mapping[str, str]) -> int | None:
     """Runs the commands until one fails. None, or the exit status of the one that failed.
 
-    Its output is the user's to see. Variables that break the patient must not break the cure."""
+    Its output is the user's to see. Variables that break the environment must not break the cure."""
     clean = {name: value for name, value in variables.items() if name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
     for command in repair.commands:
         try:

@@ -36,7 +36,7 @@ _FIXES_SHOWN = 3
 
 def render(checkup: Checkup, *, console: Console, verbose: bool = False) -> None:
     """Print the check-up. `verbose` adds what each check saw, and all evidence and fixes."""
-    print_line(console, Text.assemble(*_patient(checkup)))
+    print_line(console, Text.assemble(*_target(checkup)))
     print_line(console, Text())
     room = max((len(each.check) for each in checkup.examinations), default=0)
     for examination in checkup.examinations:
@@ -51,7 +51,7 @@ def render(checkup: Checkup, *, console: Console, verbose: bool = False) -> None
         print_line(console, words(line, QUIET))
 
 
-def _patient(checkup: Checkup) -> Iterator[Text]:
+def _target(checkup: Checkup) -> Iterator[Text]:
     yield words(f"Python {checkup.version or '?'}", OWN)
     yield words(f" ({checkup.python})", QUIET, PATH_LIMIT)
     yield words(f" · TensorFlow {checkup.tensorflow}" if checkup.tensorflow else " · no TensorFlow", OWN)

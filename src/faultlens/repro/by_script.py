@@ -25,11 +25,11 @@ Run = Callable[[Sources], Crash]
 
 def by_script(task: Task) -> list[Found]:
     try:
-        user = script.user_script(task.crash, with_data=task.wishes.own)
+        user = script.user_script(task.crash, with_data=task.options.own)
     except script.NoScriptError as reason:
         raise NotReproducedError(str(reason)) from reason
     text = "\n".join(user.sources.values())
-    if user.differs and task.wishes.own:
+    if user.differs and task.options.own:
         task.may_run("run the program of the report, which is not what is on the disk now", text)
     if _could_do_harm(text):
         task.may_run("run changed versions of a program, where this kernel cannot fully confine them", text)

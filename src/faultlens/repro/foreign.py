@@ -22,7 +22,7 @@ from faultlens.op_model.files import SCRIPT
 from faultlens.records.crash import Crash, decode_address, encode_address
 from faultlens.records.diagnosis import Reproducer
 from faultlens.repro.reproduce import reproduce, wanted_death
-from faultlens.repro.task import Found, MayRun, NotReproducedError, Tell, Wishes
+from faultlens.repro.task import Found, MayRun, NotReproducedError, Options, Tell
 from faultlens.sandbox.guest import confinement, guard
 
 MAX_ANSWER = 256 << 20
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-def reproduce_confined(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> Found:
+def reproduce_confined(crash: Crash, options: Options, may_run: MayRun, tell: Tell) -> Found:
     means = confinement.available()
     if not means.holds_files:
         raise FaultlensError(
@@ -51,7 +51,7 @@ def reproduce_confined(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _work(top, means, partial(reproduce, crash, wishes, may_run, tell))
+        _work(top, means, partial(reproduce, crash, options, may_run, tell))
     try:
         try:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

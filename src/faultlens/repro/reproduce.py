@@ -14,17 +14,17 @@ from faultlens.report.verdict import subject
 from faultlens.repro.by_op import by_op
 from faultlens.repro.by_script import by_script
 from faultlens.repro.surroundings import surroundings_of
-from faultlens.repro.task import Found, MayRun, NotReproducedError, Task, Tell, Wishes
+from faultlens.repro.task import Found, MayRun, NotReproducedError, Options, Task, Tell
 from faultlens.sandbox.trial.trial import captured
 
 PROOFS = 3
 
 
-def reproduce(crash: Crash, wishes: Wishes, may_run: MayRun, tell: Tell) -> Found:
+def reproduce(crash: Crash, options: Options, may_run: MayRun, tell: Tell) -> Found:
     wanted = wanted_death(crash)
-    surroundings = surroundings_of(crash, wishes)
+    surroundings = surroundings_of(crash, options)
     reasons = []
-    with Task(crash, wanted, surroundings, wishes, may_run, tell) as task:
+    with Task(crash, wanted, surroundings, options, may_run, tell) as task:
         for strategy in (by_op, by_script):
             try:
                 found = _most_reliable(task, strategy(task))

@@ -9,7 +9,7 @@ from pathlib import Path
 from faultlens.agent import launch
 from faultlens.errors import FaultlensError
 from faultlens.records.crash import Crash
-from faultlens.repro.task import Wishes
+from faultlens.repro.task import Options
 from faultlens.sandbox.trial.trial import Surroundings
 from faultlens.system.loader_variables import without_ours
 from faultlens.target_env.which_python import named_python
@@ -24,8 +24,8 @@ _LIMITS = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_STACK", "RLIMIT_NOFILE", "RLIMIT_
 Limits = tuple[tuple[str, int], ...]  # name and value: ("RLIMIT_DATA", bytes)
 
 
-def surroundings_of(crash: Crash, wishes: Wishes) -> Surroundings:
-    python = named_python(wishes.python, os.environ) if wishes.python else _program_python(crash)
+def surroundings_of(crash: Crash, options: Options) -> Surroundings:
+    python = named_python(options.python, os.environ) if options.python else _program_python(crash)
     if python is None:
         raise FaultlensError("The report does not tell which Python ran the program.", "Name it with --python.")
     if not Path(python).is_file():
@@ -34,7 +34,7 @@ def surroundings_of(crash: Crash, wishes: Wishes) -> Surroundings:
         )
     if problem := launch.agent_problem(python):
         raise FaultlensError(f"No trial could be watched: {problem.reason}.", "Name another Python with --python.")
-    return Surroundings(python, _settings(crash) if wishes.own else {}, wishes.of_child)
+    return Surroundings(python, _settings(crash) if options.own else {}, options.of_child)
 
 
 def _program_python(crash: Crash) -> str | None:

@@ -26,7 +26,7 @@ class NotReproducedError(Exception):
     """There is no reproducer; the text says why in a sentence."""
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     python: str | None = None
     seconds: float = 60.0  # for shrinking
     own: bool = False  # nobody else can have written the report; else all of this runs inside the sandbox
@@ -58,12 +58,12 @@ class Task:
     """One report that is worked on, and the Pythons that were started for it."""
 
     def __init__(
-        self, crash: Crash, wanted: Signature, surroundings: Surroundings, wishes: Wishes, may_run: MayRun, tell: Tell
+        self, crash: Crash, wanted: Signature, surroundings: Surroundings, options: Options, may_run: MayRun, tell: Tell
     ) -> None:
         self.crash = crash
         self.wanted = wanted
         self.surroundings = surroundings
-        self.wishes = wishes
+        self.options = options
         self.may_run = may_run
         self.tell = tell
         self._servers: dict[tuple[str, ...], WarmTrials] = {}
@@ -94,7 +94,7 @@ class Kept(Generic[Candidate]):
         self._test = test
         self._kept = [first]
         self._trials = 0
-        self._deadline = time.monotonic() + task.wishes.seconds
+        self._deadline = time.monotonic() + task.options.seconds
 
     def check_time(self) -> None:
         if time.monotonic() > self._deadline:

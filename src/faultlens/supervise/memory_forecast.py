@@ -40,7 +40,7 @@ class Forecast(NamedTuple):
         return max(self.room.left, 0) / self.per_second
 
 
-class Headroom:
+class MemoryForecast:
     """Fed now and then while the program runs; `forecast` is what was found twice in a row."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from faultlens.inspection import process
 from faultlens.inspection.progress import Loop
 from faultlens.records.crash import LimitOf, StopRequest
-from faultlens.supervise.memory_forecast import Headroom, use_in_words, warning
-from faultlens.supervise.oom_stop import GROWN, Brink, StopAt
+from faultlens.supervise.memory_forecast import MemoryForecast, use_in_words, warning
+from faultlens.supervise.oom_stop import GROWN, StopAt, StopRule
 from faultlens.supervise.own_memory import OwnMemory
 from faultlens.supervise.timeline import Timeline
 from faultlens.system.memory_limit import MACHINE, TightestRoom
@@ -30,9 +30,9 @@ class Watch:
         self._loop = loop
         self._room = TightestRoom(timeline.cgroup)
         self._tell = tell
-        self._headroom: Headroom | None = Headroom()  # None: it has been told
+        self._forecast: MemoryForecast | None = MemoryForecast()  # None: it has been told
         self._next_forecast = 0.0
-        self._brink = Brink(stop_at) if stop_at else None  # None: not wished, or asked for already
+        self._rule = StopRule(stop_at) if stop_at else None  # None: not wished, or asked for already
         self._size = stop_at.own if stop_at else None
         self._own = OwnMemory(timeline.pid) if self._size is not None else None
         self._next_room = 0.0
@@ -48,40 +48,40 @@ class Watch:
 
     def take_over(self) -> bool:
         """Somebody else tells when memory will run out. False: it has been told."""
-        told, self._headroom = self._headroom is None, None
+        told, self._forecast = self._forecast is None, None
         return not told
 
     def _look(self, elapsed: float) -> None:
-        if self._brink and elapsed < self._next_room and not self._has_grown():
-            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+        if self._rule and elapsed < self._next_room and not self._has_grown():
+            self.next_look = min(self._next_room, elapsed + self._rule.glance_interval)
             return
         room, loop = self._room.look(elapsed), self._loop()
-        if self._brink and room:
+        if self._rule and room:
             own = self._own.look(elapsed) if self._own else 0
-            reached = self._brink.reached(elapsed, room, loop.made if loop else None, own)
+            reached = self._rule.reached(elapsed, room, loop.made if loop else None, own)
             if reached == "size":
                 self._ask_to_end(elapsed, f"its memory has reached {in_words(own)}", own, self._size or 0, "program")
             elif reached:
                 whose: LimitOf = "machine" if room.where == MACHINE else "control group"
                 self._ask_to_end(elapsed, f"memory is at {use_in_words(room)}", room.used, room.limit, whose)
-        if self._headroom and elapsed >= self._next_forecast:
-            self._headroom.take(self._timeline.samples, room, loop)
-            if self._headroom.forecast:
-                self._warn(warning(self._headroom.forecast))
+        if self._forecast and elapsed >= self._next_forecast:
+            self._forecast.take(self._timeline.samples, room, loop)
+            if self._forecast.forecast:
+                self._warn(warning(self._forecast.forecast))
             else:
-                self._next_forecast = elapsed + self._headroom.interval(elapsed)
-        if self._brink:
-            self._next_room = elapsed + self._brink.interval
+                self._next_forecast = elapsed + self._forecast.interval(elapsed)
+        if self._rule:
+            self._next_room = elapsed + self._rule.interval
             self._resident = resident(self._timeline.pid)
-            self.next_look = min(self._next_room, elapsed + self._brink.glance_interval)
+            self.next_look = min(self._next_room, elapsed + self._rule.glance_interval)
         else:
-            self.next_look = self._next_forecast if self._headroom else math.inf
+            self.next_look = self._next_forecast if self._forecast else math.inf
 
     def _has_grown(self) -> bool:
         return resident(self._timeline.pid) > self._resident + GROWN
 
     def _ask_to_end(self, elapsed: float, why: str, used: int, limit: int, whose: LimitOf) -> None:
-        self._brink = self._headroom = None
+        self._rule = self._forecast = None
         self.request = StopRequest(seconds=round(elapsed, 3), used=used, limit=limit, limit_of=whose)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.below_shells(self._timeline.pid), signal.SIGTERM)
@@ -89,6 +89,6 @@ class Watch:
         self._tell(f"{why}: asked the program to save and end (SIGTERM)")
 
     def _warn(self, text: str) -> None:
-        self._headroom = None
+        self._forecast = None
         advice = "it will be asked to end before" if self._would_stop else "--stop-before-oom would let it save before"
         self._tell(f"{text}; {advice}")

@@ -55,7 +55,7 @@ def read_stop_at(text: str) -> StopAt:
     return StopAt(share=share)
 
 
-class Brink:
+class StopRule:
     """Fed with every look at the memory that is left."""
 
     def __init__(self, stop_at: StopAt) -> None:

@@ -43,7 +43,7 @@ class Survey(Record, frozen=True):
 
 
 def survey(variables: Mapping[str, str]) -> Survey | None:
-    """As the patient would see it: LD_LIBRARY_PATH decides which driver library nvidia-smi loads. None without one."""
+    """As the program would see it: LD_LIBRARY_PATH decides which driver library nvidia-smi loads. None without one."""
     program = shutil.which("nvidia-smi", path=variables.get("PATH"))
     return ask([program, "-q", "-x"], variables) if program else None
 

@@ -11,7 +11,7 @@ from faultlens.records.crash import Record
 from faultlens.system.binary import Binary
 from faultlens.system.elf import ElfError
 from faultlens.system.loader import Library, Process, this_system
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 DRIVER = "libcuda.so.1"
 # TensorFlow opens these before it registers a GPU, and uses the CPU if one is missing. Their versions in each CUDA.
@@ -36,15 +36,15 @@ def names_for(cuda: int, cudnn: str | None) -> tuple[str, ...]:
     return tuple(f"lib{name}.so.{version}" for name, version in versions.items())
 
 
-def driver_library(patient: Patient) -> str | None:
+def driver_library(target: TargetEnvironment) -> str | None:
     """The libcuda.so.1 that a program would get."""
-    process = _imagined(patient)
+    process = _imagined(target)
     return _opened(process, DRIVER, None) if process else None
 
 
-def cuda_libraries(patient: Patient, names: Iterable[str]) -> CudaLibraries | None:
+def cuda_libraries(target: TargetEnvironment, names: Iterable[str]) -> CudaLibraries | None:
     """None where the loading of the interpreter or of TensorFlow cannot be followed."""
-    process, tensorflow = _imagined(patient), patient.tensorflow
+    process, tensorflow = _imagined(target), target.tensorflow
     if process is None or tensorflow is None:
         return None
     openers = [path for name in _OPENERS if (path := tensorflow.folder / name).exists()]
@@ -69,10 +69,10 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def _imagined(patient: Patient) -> Process | None:
+def _imagined(target: TargetEnvironment) -> Process | None:
     try:
-        system = this_system(patient.machine.cpu_flags)
-        return Process(patient.interpreter.executable, patient.variables, patient.directory, system)
+        system = this_system(target.machine.cpu_flags)
+        return Process(target.interpreter.executable, target.variables, target.directory, system)
     except (OSError, ElfError):
         return None
 

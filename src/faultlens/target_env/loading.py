@@ -75,20 +75,20 @@ class LoadingError(Exception):
     """Why the process cannot be imagined: one line."""
 
 
-def imagine(patient: Environment, variables: Mapping[str, str]) -> Loading:
+def imagine(target: Environment, variables: Mapping[str, str]) -> Loading:
     """The process after `import tensorflow` with these variables. Raises LoadingError."""
-    executable = patient.interpreter.executable
+    executable = target.interpreter.executable
     try:
         loader = interpreter_of(executable)
         if loader is None or "ld-linux" not in loader:
             raise LoadingError(f"{executable} is not started by glibc's loader")
-        system = this_system(patient.machine.cpu_flags)
-        process = Process(executable, variables, patient.directory, system, _reader(patient))
+        system = this_system(target.machine.cpu_flags)
+        process = Process(executable, variables, target.directory, system, _reader(target))
     except OSError as error:
         raise LoadingError(f"{executable}: {error.strerror}") from error
     except ElfError as error:
         raise LoadingError(f"{executable} cannot be read: {error}") from error
-    modules = tuple(_modules(patient))
+    modules = tuple(_modules(target))
     python = Module(PYTHON, Path(process.program.path))
     found = {fault: Refusal(python, fault) for fault in process.faults}
     for module in modules if not process.faults else ():
@@ -97,8 +97,8 @@ def imagine(patient: Environment, variables: Mapping[str, str]) -> Loading:
     return Loading(process, modules, tuple(found.values()))
 
 
-def _reader(patient: Environment) -> Read:
-    known = {str(path): dynamic for path, dynamic in patient.dynamics.items()}
+def _reader(target: Environment) -> Read:
+    known = {str(path): dynamic for path, dynamic in target.dynamics.items()}
 
     def read(path: str) -> Dynamic:
         if path not in known:
@@ -108,19 +108,19 @@ def _reader(patient: Environment) -> Read:
     return read
 
 
-def _modules(patient: Environment) -> Iterator[Module]:
-    abi = patient.interpreter.abi
+def _modules(target: Environment) -> Iterator[Module]:
+    abi = target.interpreter.abi
     suffixes = (f".{abi}-x86_64-linux-gnu.so", ".abi3.so")
     for name in STANDARD:
-        for entry in patient.interpreter.path:
+        for entry in target.interpreter.path:
             path = Path(entry) / f"{name}{suffixes[0]}"
             if Path(entry).name == "lib-dynload" and os.path.exists(path):
                 yield Module("", path)
     for package in (*REQUIRED, *COMPANIONS):
-        folder = next(patient.packages_named(package), None)
+        folder = next(target.packages_named(package), None)
         if folder is None:
             continue
-        inside = [path for path in patient.native_files if str(path).startswith(f"{folder}/")]
+        inside = [path for path in target.native_files if str(path).startswith(f"{folder}/")]
         inside = inside or list(_libraries(folder))
         if package == "tensorflow":  # its modules bear no tag
             inside = [path for path in inside if path.suffix == ".so" and not path.name.startswith("lib")]

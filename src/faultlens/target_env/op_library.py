@@ -12,7 +12,7 @@ from typing import NamedTuple
 from faultlens.system.binary import STB_WEAK, Binary
 from faultlens.system.linkage import lacking
 from faultlens.system.loader import Fault, Process, this_system
-from faultlens.target_env.target import Patient, TensorFlow
+from faultlens.target_env.target import TargetEnvironment, TensorFlow
 
 FRAMEWORK, EVERYTHING = "libtensorflow_framework.so.2", "libtensorflow_cc.so.2"
 # The first extension module of `import tensorflow`: it brings both libraries in.
@@ -113,11 +113,11 @@ def include_words(interface: Interface) -> list[str]:
 class Program:
     """A Python program that has imported TensorFlow, imagined."""
 
-    def __init__(self, patient: Patient, tensorflow: TensorFlow) -> None:
+    def __init__(self, target: TargetEnvironment, tensorflow: TensorFlow) -> None:
         """Raises OSError or ElfError where the interpreter is no program of this machine."""
         self._tensorflow = tensorflow
         self._process = Process(
-            patient.interpreter.executable, patient.variables, patient.directory, this_system(patient.machine.cpu_flags)
+            target.interpreter.executable, target.variables, target.directory, this_system(target.machine.cpu_flags)
         )
         self._entrance = self._process.open(str(tensorflow.folder / ENTRANCE))
         self.faults = self._process.faults or self._entrance.faults

@@ -29,7 +29,7 @@ def find_python(
     """Judged by the files that are mapped, so that it works for a core and when Python cannot run.
 
     `prefix` is the virtual environment, where one is known. `path` is the `sys.path` that the process had, whose
-    relative entries start in `directory`; where it is not known, it is reckoned from the folders and `variables`."""
+    relative entries start in `directory`; where it is not known, it is estimated from the folders and `variables`."""
     named = {mapping.path for mapping in mappings if mapping.path and mapping.path.startswith("/")}
     files = sorted(file for file in named if not is_ours(file))
     version = _first(LIBPYTHON, files) or _first(LIBRARY_OF, (*files, *path))

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from faultlens.target_env.distributions import Distribution, normal
 from faultlens.target_env.interpreter import Interpreter
-from faultlens.target_env.target import TENSORFLOW_WHEELS, Patient
+from faultlens.target_env.target import TENSORFLOW_WHEELS, TargetEnvironment
 
 
 def demands(distribution: Distribution, interpreter: Interpreter, extra: str = "") -> Iterator[Requirement]:
@@ -32,11 +32,11 @@ def demand(distribution: Distribution, name: str, interpreter: Interpreter) -> R
     return next((each for each in demands(distribution, interpreter) if normal(each.name) == name), None)
 
 
-def provider(patient: Patient, name: str) -> Distribution | None:
+def provider(target: TargetEnvironment, name: str) -> Distribution | None:
     """The installed package of that name; any wheel that brings TensorFlow counts as `tensorflow`."""
-    if name == "tensorflow" and patient.tensorflow is not None:
-        return patient.tensorflow.distribution
-    return patient.distribution(name)
+    if name == "tensorflow" and target.tensorflow is not None:
+        return target.tensorflow.distribution
+    return target.distribution(name)
 
 
 def admits(requirement: Requirement, version: str) -> bool:
@@ -56,16 +56,16 @@ def is_below(requirement: Requirement, version: str) -> bool:
         return False
 
 
-def needed_by(root: Distribution, patient: Patient) -> frozenset[str]:
+def needed_by(root: Distribution, target: TargetEnvironment) -> frozenset[str]:
     """Names of all packages that it needs, and those that these need; its own name included."""
     found = {root.key}
     waiting = [root]
     while waiting:
-        for requirement in demands(waiting.pop(), patient.interpreter):
+        for requirement in demands(waiting.pop(), target.interpreter):
             name = normal(requirement.name)
             if name not in found:
                 found.add(name)
-                package = patient.distribution(name)
+                package = target.distribution(name)
                 if package is not None:
                     waiting.append(package)
     return frozenset(found | set(TENSORFLOW_WHEELS)) if root.key in TENSORFLOW_WHEELS else frozenset(found)

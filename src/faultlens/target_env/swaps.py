@@ -12,7 +12,7 @@ from faultlens.system.linkage import exported_of, imports, lacking, same_content
 from faultlens.system.loader import Library
 from faultlens.system.loader_variables import preload_entries, search_entries
 from faultlens.target_env.loading import REQUIRED, Loading, Refusal
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 LIBC = "libc.so.6"
 SHOWN = 4
@@ -35,13 +35,13 @@ class Swap(NamedTuple):
             yield f"{os.path.normpath(self.user)} does not find {names}", "symbol tables"
 
 
-def consequence(swap: Swap, patient: Patient) -> tuple[bool, str]:
+def consequence(swap: Swap, target: TargetEnvironment) -> tuple[bool, str]:
     """Whether TensorFlow cannot be imported because of it, and what fails."""
     if swap.user is None:
         return False, ""
     if swap.taken.name == LIBC:
         return True, "Python does not start"
-    folders = [str(folder) for package in REQUIRED for folder in patient.packages_named(package)]
+    folders = [str(folder) for package in REQUIRED for folder in target.packages_named(package)]
     if any(swap.user.startswith(f"{folder}/") for folder in folders):
         return True, "import tensorflow fails"
     return False, f"import {Path(swap.user).name.partition('.')[0]} fails"

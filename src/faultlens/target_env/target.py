@@ -30,7 +30,7 @@ TENSORFLOW_WHEELS = (
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Options:
     """What the user asked to look at."""
 
     python: str | None = None
@@ -52,11 +52,11 @@ class TensorFlow:
 
 
 @dataclass(frozen=True)
-class Patient:
+class TargetEnvironment:
     """Facts, no judgement. Tests make one with the facts they need: `Patient(interpreter, limits=…)`."""
 
     interpreter: Interpreter
-    wishes: Wishes = Wishes()
+    options: Options = Options()
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     directory: Path = field(default_factory=lambda: here())
     limits: Mapping[str, Limit] = field(default_factory=lambda: own_limits())
@@ -131,10 +131,10 @@ class Patient:
         return imagine(self, {name: value for name, value in self.variables.items() if name not in MISLEADING})
 
 
-def meet(wishes: Wishes, variables: Mapping[str, str] | None = None) -> Patient:
+def meet(options: Options, variables: Mapping[str, str] | None = None) -> TargetEnvironment:
     """The environment of a program that would be started here and now."""
     variables = dict(os.environ) if variables is None else variables
-    return Patient(find_interpreter(wishes.python, variables), wishes, variables)
+    return TargetEnvironment(find_interpreter(options.python, variables), options, variables)
 
 
 def here() -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faultlens.doctor.aftermath import foreseen, patient_of
+from faultlens.doctor.aftermath import foreseen, target_of
 from faultlens.records.crash import CgroupState, Crash, FileState, Limit, Outcome, Output, Program, PythonInfo
 from faultlens.text.redaction import HIDDEN
 
@@ -19,11 +19,11 @@ def test_after_an_exception_the_command_tells_the_python(tmp_path: Path) -> None
     library.touch()
     said = f"NotFoundError: {library}: undefined symbol: _ZN3tsl\n/gone/other.so: undefined symbol: x\n"
     program = Program(command=(sys.executable, "train.py"), directory=str(tmp_path))
-    patient = patient_of(Crash(outcome=EXCEPTION, method="agent", program=program, output=Output(stderr=said)))
-    assert patient is not None
-    assert patient.interpreter.prefix == sys.prefix
-    assert patient.directory == tmp_path
-    assert patient.wishes.ops == (library,)
+    target = target_of(Crash(outcome=EXCEPTION, method="agent", program=program, output=Output(stderr=said)))
+    assert target is not None
+    assert target.interpreter.prefix == sys.prefix
+    assert target.directory == tmp_path
+    assert target.options.ops == (library,)
 
 
 def test_limits_and_variables_are_those_of_the_dead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_limits_and_variables_are_those_of_the_dead(monkeypatch: pytest.MonkeyPa
     model = tmp_path / "model.tflite"
     model.touch()
     group = CgroupState(version=2, path="/x", pids_limit=9)
-    patient = patient_of(
+    target = target_of(
         Crash(
             outcome=Outcome(kind="signal", signal="SIGABRT"),
             method="agent",
@@ -44,11 +44,11 @@ def test_limits_and_variables_are_those_of_the_dead(monkeypatch: pytest.MonkeyPa
             files=(FileState(path=str(model)), FileState(path="/gone/other.tflite")),
         )
     )
-    assert patient is not None
-    assert patient.variables == {"SECRET": "ours", "OMP_NUM_THREADS": "3"}
-    assert patient.limits["RLIMIT_AS"].soft == 1
-    assert patient.cgroup == group
-    assert patient.wishes.models == (model,)
+    assert target is not None
+    assert target.variables == {"SECRET": "ours", "OMP_NUM_THREADS": "3"}
+    assert target.limits["RLIMIT_AS"].soft == 1
+    assert target.cgroup == group
+    assert target.options.models == (model,)
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_limits_and_variables_are_those_of_the_dead(monkeypatch: pytest.MonkeyPa
 )
 def test_nobody_is_asked_where_there_is_no_python(program: Program) -> None:
     crash = Crash(outcome=EXCEPTION, method="agent", program=program)
-    assert patient_of(crash) is None
+    assert target_of(crash) is None
     assert foreseen(crash, ["numpy-abi-mismatch"]) == ()

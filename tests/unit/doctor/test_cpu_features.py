@@ -19,7 +19,7 @@ from faultlens.target_env.distributions import Distribution
 from faultlens.target_env.interpreter import Interpreter
 from faultlens.target_env.numpy_baseline import flags_of, numpy_baseline
 from faultlens.target_env.startup_code import Need, certain_needs, startup_needs
-from faultlens.target_env.target import Patient, Wishes
+from faultlens.target_env.target import Options, TargetEnvironment
 
 AVX = "c5f857c0"  # vxorps xmm0, xmm0, xmm0
 AVX512 = "62f17d48efc0"  # vpxord zmm0, zmm0, zmm0
@@ -276,11 +276,11 @@ def test_numpy_refuses_a_cpu_below_its_baseline() -> None:
 # ------------------------------------------------------------------------------------------------------ environments
 
 
-def environment(folder: Path, **wishes: object) -> Patient:
+def environment(folder: Path, **options: object) -> TargetEnvironment:
     interpreter = Interpreter(
         executable="/env/bin/python", version=(3, 11, 7), prefix="/env", base_prefix="/usr", path=(str(folder),)
     )
-    return Patient(interpreter, Wishes(**wishes))  # type: ignore[arg-type]
+    return TargetEnvironment(interpreter, Options(**options))  # type: ignore[arg-type]
 
 
 def test_libraries_are_named_by_their_package_or_their_file(tmp_path: Path) -> None:

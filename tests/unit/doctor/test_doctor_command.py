@@ -21,7 +21,7 @@ from faultlens.errors import FaultlensError
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.finding import Checkup, Examination, Finding, Repair
 from faultlens.report.checkup import render
-from faultlens.target_env.target import Patient, Wishes, meet
+from faultlens.target_env.target import Options, TargetEnvironment, meet
 
 SCHEMA = places.ROOT / "docs" / "checkup.schema.json"
 
@@ -33,9 +33,9 @@ class Leftover(Check):
     looks_at = "a file named leftover in the working folder"
     position = 1
 
-    def examine(self, patient: Patient) -> Examination:
-        path = patient.directory / "leftover"
-        moved = patient.directory / "moved"
+    def examine(self, target: TargetEnvironment) -> Examination:
+        path = target.directory / "leftover"
+        moved = target.directory / "moved"
         if not path.exists():
             return self.fine("nothing was left over")
         repair = Repair(commands=(("mv", str(path), str(moved)),), undo=(("mv", str(moved), str(path)),))
@@ -52,7 +52,7 @@ class Broken(Check):
     looks_at = "nothing"
     position = 2
 
-    def examine(self, patient: Patient) -> Examination:  # noqa: ARG002
+    def examine(self, target: TargetEnvironment) -> Examination:  # noqa: ARG002
         raise ZeroDivisionError("in a check")
 
 
@@ -194,25 +194,25 @@ def test_a_python_that_does_not_run_is_read_from_its_folders(tmp_path: Path) -> 
     packages = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
     (packages / "tensorflow").mkdir(parents=True)
     (packages / "tensorflow_cpu-2.15.1.dist-info").mkdir()
-    patient = meet(Wishes(python=str(tmp_path / "env")))
-    assert patient.interpreter.problem == "it ended with signal 11: broken"
-    assert patient.interpreter.version == (3, 11)
-    assert patient.tensorflow is not None and patient.tensorflow.version == "2.15.1"
+    target = meet(Options(python=str(tmp_path / "env")))
+    assert target.interpreter.problem == "it ended with signal 11: broken"
+    assert target.interpreter.version == (3, 11)
+    assert target.tensorflow is not None and target.tensorflow.version == "2.15.1"
 
 
 def test_a_file_that_is_no_program(tmp_path: Path) -> None:
     (tmp_path / "python").write_text("\x7fELFgarbage")
     (tmp_path / "python").chmod(0o755)
     with pytest.raises(FaultlensError, match="Cannot run"):
-        meet(Wishes(python=str(tmp_path / "python")))
+        meet(Options(python=str(tmp_path / "python")))
 
 
 def test_our_own_python_is_asked() -> None:
-    patient = meet(Wishes(python=sys.executable))
-    assert patient.interpreter.version == sys.version_info[:3]
-    assert patient.interpreter.prefix == sys.prefix
-    assert patient.distribution("msgspec") is not None
-    assert msgspec.__file__.rpartition("/")[0] in {str(path.parent) for path in patient.native_files}
+    target = meet(Options(python=sys.executable))
+    assert target.interpreter.version == sys.version_info[:3]
+    assert target.interpreter.prefix == sys.prefix
+    assert target.distribution("msgspec") is not None
+    assert msgspec.__file__.rpartition("/")[0] in {str(path.parent) for path in target.native_files}
 
 
 def test_a_program_that_is_no_python(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +226,7 @@ def test_a_python_that_dies_is_a_finding(tmp_path: Path) -> None:
     dead.write_text("#!/bin/sh\nexit 3\n")
     dead.chmod(0o755)
     (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    found = Python().examine(meet(Wishes(python=str(tmp_path))))
+    found = Python().examine(meet(Options(python=str(tmp_path))))
     assert found.mark == "error"
     assert found.summary == "Python itself does not start: it ended with exit status 3"
 
@@ -236,14 +236,14 @@ def test_files_that_hide_the_standard_library(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "train.py").touch()
     (tmp_path / "code").mkdir()  # a folder without __init__.py hides nothing
     monkeypatch.chdir(tmp_path)
-    found = Python().examine(meet(Wishes(python=sys.executable)))
+    found = Python().examine(meet(Options(python=sys.executable)))
     assert found.mark == "warning"
     assert found.findings[0].fixes[0].command == f"cd {tmp_path} && mv random.py my_random.py"
     program = "import random, sys; sys.exit(not hasattr(random, 'Random'))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 1
     subprocess.run(found.findings[0].fixes[0].command, shell=True, check=True)
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
-    assert Python().examine(meet(Wishes(python=sys.executable))).mark == "ok"
+    assert Python().examine(meet(Options(python=sys.executable))).mark == "ok"
 
 
 def test_we_do_not_take_the_users_modules_for_ours(tmp_path: Path) -> None:

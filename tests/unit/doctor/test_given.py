@@ -18,10 +18,10 @@ from faultlens.system.binary import Binary
 from faultlens.system.loader import Fault
 from faultlens.target_env.interpreter import Interpreter
 from faultlens.target_env.op_library import Interface, Loading, OpLibrary, read_op
-from faultlens.target_env.target import Patient, Wishes
+from faultlens.target_env.target import Options, TargetEnvironment
 from faultlens.text.sizes import GIB
 from made_environment import install, site_packages, tensorflow
-from made_environment import patient as patient_in
+from made_environment import target as target_in
 from made_libraries import write_library
 from saved_files import hdf5, keras_archive, write_checkpoint, write_saved_model
 
@@ -41,7 +41,7 @@ def op(path: str = "libmy_op.so", absl: tuple[str, ...] = ("lts_20250814",), nee
 
 
 def judged(loading: Loading, installed: Interface = INSTALLED, **variables: str) -> list[Finding]:
-    return list(CustomOp()._judge(loading, installed, Patient(PYTHON, variables=variables)))
+    return list(CustomOp()._judge(loading, installed, TargetEnvironment(PYTHON, variables=variables)))
 
 
 # -------------------------------------------------------------------------------------------------- custom ops
@@ -116,7 +116,7 @@ def test_the_command_finds_the_source_beside_the_library(tmp_path: Path) -> None
 
 
 def test_of_a_package_only_the_names_of_tensorflow_count() -> None:
-    check, unknown = CustomOp(), Patient(PYTHON)
+    check, unknown = CustomOp(), TargetEnvironment(PYTHON)
     harmless = [Loading(op(), missing=("__cudaRegisterFatBinary", "ffmpeg_open"))]
     assert list(check._judge_package("tensorflow_addons", harmless, INSTALLED, unknown)) == []
     broken = [Loading(op(absl=("lts_20230802",)), missing=OTHER_ABSL), *harmless]
@@ -133,7 +133,7 @@ def test_of_a_package_only_the_names_of_tensorflow_count() -> None:
 def test_the_repair_brings_the_earlier_release_back(tmp_path: Path) -> None:
     install(site_packages(tmp_path), "tensorflow-text", "2.17.0")
     broken = [Loading(op(), missing=GONE)]
-    (finding,) = CustomOp()._judge_package("tensorflow_text", broken, INSTALLED, patient_in(tmp_path))
+    (finding,) = CustomOp()._judge_package("tensorflow_text", broken, INSTALLED, target_in(tmp_path))
     assert finding.repair is not None
     assert finding.repair.commands[0][-1] == "tensorflow-text==2.21.*"
     assert finding.repair.undo[0][-1] == "tensorflow-text==2.17.0"
@@ -148,7 +148,7 @@ def test_a_tensorflow_behind_another_is_no_custom_op(tmp_path: Path) -> None:
         for library in ("tensorflow/python/_pywrap.so", "my_ops/_ops.so"):
             write_library(folder / library, needed=linked)
     write_library(own / "alone/_ops.so", needed=linked)
-    assert _installed(patient_in(tmp_path, before=[front])) == {
+    assert _installed(target_in(tmp_path, before=[front])) == {
         "my_ops": [front / "my_ops/_ops.so"],
         "alone": [own / "alone/_ops.so"],
     }
@@ -164,13 +164,13 @@ def test_ops_that_are_not_there_or_no_libraries(tmp_path: Path) -> None:
         (Path(""), "is not a file"),
     ):
         with pytest.raises(FaultlensError, match=said):
-            check.examine(Patient(PYTHON, Wishes(ops=(path,))))
+            check.examine(TargetEnvironment(PYTHON, Options(ops=(path,))))
     text = tmp_path / "text.so"
     text.write_text("not ELF")
     _, (finding, other) = check._read([text, tmp_path])
     assert finding.title == "text.so cannot be loaded: it does not begin with the ELF magic"
     assert other.title.endswith("Is a directory") or "cannot be loaded" in other.title
-    assert check.examine(Patient(PYTHON)).summary == "none given (--op)"
+    assert check.examine(TargetEnvironment(PYTHON)).summary == "none given (--op)"
 
 
 def test_what_a_library_imports_is_read_without_the_rest() -> None:
@@ -188,35 +188,35 @@ def test_what_a_library_imports_is_read_without_the_rest() -> None:
 # ------------------------------------------------------------------------------------------------- saved models
 
 
-def patient(*models: Path, memory: int = 64 * GIB, limit: int | None = None, deep: bool = False) -> Patient:
-    return Patient(
+def target(*models: Path, memory: int = 64 * GIB, limit: int | None = None, deep: bool = False) -> TargetEnvironment:
+    return TargetEnvironment(
         PYTHON,
-        Wishes(models=models, deep=deep),
+        Options(models=models, deep=deep),
         machine=MachineState(memory_available=memory),
         cgroup=CgroupState(version=2, path="/sys/fs/cgroup/job", memory_limit=limit),
     )
 
 
 def test_without_a_model_there_is_nothing_to_see(tmp_path: Path) -> None:
-    assert Model().examine(patient()).summary == "none given (--model)"
+    assert Model().examine(target()).summary == "none given (--model)"
     with pytest.raises(FaultlensError, match="no saved model"):
-        Model().examine(patient(tmp_path / "nothing"))
+        Model().examine(target(tmp_path / "nothing"))
     for name in ("frozen.pb", "model.weights.json"):
         (tmp_path / name).write_bytes(b"{}")
         with pytest.raises(FaultlensError, match="is not in a format that faultlens knows"):
-            Model().examine(patient(tmp_path / name))
+            Model().examine(target(tmp_path / name))
 
 
 def test_whole_models_are_fine(tmp_path: Path) -> None:
     archive = tmp_path / "model.keras"
     archive.write_bytes(keras_archive())
-    seen = Model().examine(patient(archive))
+    seen = Model().examine(target(archive))
     assert (seen.mark, seen.summary) == (
         "ok",
         "model.keras: Keras archive, whole, 4.5 KiB, written by Keras 3.15.1, checksums right",
     )
     write_saved_model(tmp_path / "saved")
-    both = Model().examine(patient(archive, tmp_path / "saved"))
+    both = Model().examine(target(archive, tmp_path / "saved"))
     assert both.mark == "ok"
     assert both.summary.startswith("2 saved models are whole")
     assert "saved: written by TensorFlow 2.21.0" in both.details
@@ -228,7 +228,7 @@ def test_whole_is_said_only_of_what_was_compared(tmp_path: Path) -> None:
     (tmp_path / "model.keras").write_bytes(keras_archive())
 
     def summary(*names: str, deep: bool = False) -> str:
-        return Model().examine(patient(*(tmp_path / name for name in names), deep=deep)).summary
+        return Model().examine(target(*(tmp_path / name for name in names), deep=deep)).summary
 
     assert summary("ck") == "ck: checkpoint, complete, 4 MiB (checksums: --deep)"
     assert summary("ck", deep=True) == "ck: checkpoint, whole, 4 MiB, checksums right"
@@ -240,7 +240,7 @@ def test_whole_is_said_only_of_what_was_compared(tmp_path: Path) -> None:
 def with_keras(tmp_path: Path, model: Path, **versions: str) -> list[Finding]:
     for name, version in versions.items():
         install(site_packages(tmp_path), name.replace("_", "-"), version)
-    seen = replace(patient_in(tmp_path), wishes=Wishes(models=(model,)), machine=MachineState(), cgroup=None)
+    seen = replace(target_in(tmp_path), options=Options(models=(model,)), machine=MachineState(), cgroup=None)
     return list(Model().examine(seen).findings)
 
 
@@ -285,18 +285,18 @@ def test_a_model_of_keras_3_under_keras_2(tmp_path: Path, name: str, installed: 
 
 def test_an_asset_that_only_some_function_reads(tmp_path: Path) -> None:
     write_saved_model(tmp_path / "m", asset="words.txt")
-    (finding,) = Model().examine(patient(tmp_path / "m")).findings
+    (finding,) = Model().examine(target(tmp_path / "m")).findings
     assert finding.severity == "warning"
     assert finding.title == "m lacks its asset words.txt: what reads it will fail"
     write_saved_model(tmp_path / "m", table="words.txt")
-    (finding,) = Model().examine(patient(tmp_path / "m")).findings
+    (finding,) = Model().examine(target(tmp_path / "m")).findings
     assert (finding.severity, finding.title) == ("error", "m cannot be loaded: words.txt is missing")
 
 
 def test_a_damaged_model_cannot_be_loaded(tmp_path: Path) -> None:
     archive = tmp_path / "model.keras"
     archive.write_bytes(keras_archive()[:3000])
-    seen = Model().examine(patient(archive))
+    seen = Model().examine(target(archive))
     assert seen.mark == "error"
     assert seen.summary == (
         "model.keras cannot be loaded: it is cut off: the directory at the end of the archive is missing"
@@ -308,7 +308,7 @@ def test_a_damaged_model_cannot_be_loaded(tmp_path: Path) -> None:
 
 def test_a_model_that_may_not_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.keras")
-    (finding,) = Model().examine(patient(tmp_path / "model.keras")).findings
+    (finding,) = Model().examine(target(tmp_path / "model.keras")).findings
     assert "is not a regular file" in finding.title
 
 
@@ -316,16 +316,16 @@ def test_a_model_that_is_too_large_for_the_memory(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "ck", bytes(1 << 20))
     (tmp_path / "large.h5").write_bytes(hdf5())
     os.truncate(tmp_path / "large.h5", 3 * GIB)
-    enough, tight = patient(tmp_path / "large.h5", limit=8 * GIB), patient(tmp_path / "large.h5", limit=4 * GIB)
+    enough, tight = target(tmp_path / "large.h5", limit=8 * GIB), target(tmp_path / "large.h5", limit=4 * GIB)
     assert Model().examine(enough).mark == "ok"
     (finding,) = Model().examine(tight).findings
     assert finding.severity == "warning"
     assert finding.title == "loading large.h5 needs about 6.8 GiB, the control group allows 4 GiB"
     assert finding.causes == ("out-of-memory-kill",)
-    (finding,) = Model().examine(patient(tmp_path / "large.h5", memory=5 * GIB)).findings
+    (finding,) = Model().examine(target(tmp_path / "large.h5", memory=5 * GIB)).findings
     assert finding.title == "loading large.h5 needs about 6.8 GiB, 5 GiB are available"
     # Too little for TensorFlow itself is another check's business.
-    assert Model().examine(patient(tmp_path / "ck", limit=BEFORE // 2)).mark == "ok"
+    assert Model().examine(target(tmp_path / "ck", limit=BEFORE // 2)).mark == "ok"
 
 
 def test_a_graph_for_a_newer_tensorflow(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_graph_for_a_newer_tensorflow(tmp_path: Path) -> None:
     (site / "tensorflow_cpu-2.21.0.dist-info").mkdir()
     (site / "tensorflow/__init__.py").touch()
     seen = replace(
-        patient(tmp_path / "m"),
+        target(tmp_path / "m"),
         interpreter=PYTHON.__class__(
             executable="/venv/bin/python", version=(3, 11, 7), prefix="/venv", base_prefix="/usr", path=(str(site),)
         ),

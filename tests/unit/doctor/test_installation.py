@@ -13,14 +13,14 @@ from faultlens.doctor.checks.packages.installation import Installation
 from faultlens.doctor.checks.packages.tensorflow import TensorFlowPackage
 from faultlens.records.finding import Examination
 from faultlens.target_env.installed_files import State, inspect, native_files
-from made_environment import install, patient, site_packages, tensorflow
+from made_environment import install, site_packages, target, tensorflow
 
 LIBRARY = Path(msgspec._core.__file__).read_bytes()
 NAME = "tensorflow/python/_pywrap_tensorflow_internal.so"
 
 
 def _examine(tmp_path: Path, *, deep: bool = False) -> Examination:
-    return Installation().examine(patient(tmp_path, deep=deep))
+    return Installation().examine(target(tmp_path, deep=deep))
 
 
 def _tensorflow(folder: Path, name: str = "tensorflow-cpu", version: str = "2.21.0", more: bytes = b"") -> Path:
@@ -57,7 +57,7 @@ def test_a_native_file(tmp_path: Path, content: bytes | None, state: State) -> N
         place.unlink()
     else:
         place.write_bytes(content)
-    environment = patient(tmp_path)
+    environment = target(tmp_path)
     found = {file.listed.path: file.state for file in map(inspect, native_files(environment.distributions[0]))}
     assert found[place] == state
     assert Installation().examine(environment).mark == ("error" if state in ("damaged", "missing") else "ok")
@@ -179,7 +179,7 @@ def test_a_folder_without_init(tmp_path: Path) -> None:
     assert "no __init__.py" in finding.title
     assert "--force-reinstall" in finding.fixes[0].command
     assert metadata.exists()
-    assert TensorFlowPackage().examine(patient(tmp_path)).mark == "skipped"
+    assert TensorFlowPackage().examine(target(tmp_path)).mark == "skipped"
 
 
 def _tagged(*tags: str) -> dict[str, bytes]:
@@ -219,7 +219,7 @@ def test_a_folder_of_another_python_is_one_finding(tmp_path: Path) -> None:
     front = tmp_path / "front" / "site-packages"
     install(front, "h5py", "3.14.0", files=_tagged(OTHER))
     install(front, "numpy", "2.4.6", files={"numpy/__init__.py": b"", f"numpy/_core/_multi{OTHER}.so": LIBRARY})
-    seen = Installation().examine(patient(tmp_path, before=[front], variables={"PYTHONPATH": str(front)}))
+    seen = Installation().examine(target(tmp_path, before=[front], variables={"PYTHONPATH": str(front)}))
     (finding,) = seen.findings
     assert finding.severity == "error"
     assert finding.title == "numpy, h5py were built for Python 3.12, this is 3.11: `import tensorflow` fails"
@@ -297,7 +297,7 @@ def test_a_package_without_its_files(tmp_path: Path) -> None:
     front = tmp_path / "front"
     (front / "opt_einsum").mkdir(parents=True)
     (front / "opt_einsum/__init__.py").touch()
-    assert Installation().examine(patient(tmp_path, before=[front])).mark == "ok"  # found elsewhere
+    assert Installation().examine(target(tmp_path, before=[front])).mark == "ok"  # found elsewhere
 
 
 @pytest.mark.parametrize(

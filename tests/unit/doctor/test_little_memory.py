@@ -19,9 +19,9 @@ from faultlens.system.binary import Binary
 from faultlens.system.pieces import PIECE, Pieces
 from faultlens.target_env.installed_files import Listed, inspect
 from faultlens.target_env.interpreter import Interpreter
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
-NOBODY = Patient(Interpreter(executable="python", version=(3, 11, 7), prefix="/", base_prefix="/", path=()))
+NOBODY = TargetEnvironment(Interpreter(executable="python", version=(3, 11, 7), prefix="/", base_prefix="/", path=()))
 
 
 def test_pieces_are_what_a_mapping_is(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_library_is_read_where_it_cannot_be_mapped(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
 def test_a_check_that_has_no_memory_accuses_nobody(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def examined(_: Check, __: Patient) -> Examination:
+    def examined(_: Check, __: TargetEnvironment) -> Examination:
         raise error
 
     monkeypatch.setattr(CpuFeatures, "examine", examined)

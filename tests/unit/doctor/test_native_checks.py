@@ -15,8 +15,8 @@ from faultlens.doctor.checks.native.shadowing import Shadowing
 from faultlens.system.binary import Dynamic
 from faultlens.system.loader import Library
 from faultlens.target_env.swaps import without
-from faultlens.target_env.target import Patient
-from made_environment import install, patient, site_packages
+from faultlens.target_env.target import TargetEnvironment
+from made_environment import install, site_packages, target
 from made_libraries import write_library
 
 TAG = "cpython-311-x86_64-linux-gnu.so"
@@ -27,9 +27,9 @@ NEVER = "GLIBC_9.99"
 FOLDERS, FORCED = "LD_LIBRARY_PATH", "LD_PRELOAD"
 
 
-def met(tmp_path: Path, variables: Mapping[str, str] | None = None) -> Patient:
+def met(tmp_path: Path, variables: Mapping[str, str] | None = None) -> TargetEnvironment:
     write_library(tmp_path / "env" / "bin" / "python", interpreter="/lib64/ld-linux-x86-64.so.2", needed=["libc.so.6"])
-    return patient(tmp_path, variables=variables)
+    return target(tmp_path, variables=variables)
 
 
 def numpy(tmp_path: Path, **library: object) -> Path:
@@ -235,7 +235,7 @@ def test_another_python_in_the_search_path(tmp_path: Path) -> None:
     numpy(tmp_path, imports=["PyNew_Function"])
     write_library(tmp_path / "env" / "lib" / name, soname=name, exports=["PyNew_Function", "PyOld_Function"])
     other = write_library(tmp_path / "other" / name, soname=name, exports=["PyOld_Function"])
-    here = patient(tmp_path, variables={"LD_LIBRARY_PATH": str(other.parent)})
+    here = target(tmp_path, variables={"LD_LIBRARY_PATH": str(other.parent)})
     write_library(
         Path(here.interpreter.executable),
         interpreter="/lib64/ld-linux-x86-64.so.2",
@@ -359,7 +359,7 @@ def test_copies_are_details(tmp_path: Path) -> None:
     write_library(site / "tensorflow" / "_one.so", exports=names)
     write_library(site / "numpy" / f"two.{TAG}", exports=names)
     met(tmp_path)
-    quick, deep = (Duplicates().examine(patient(tmp_path, deep=deep)) for deep in (False, True))
+    quick, deep = (Duplicates().examine(target(tmp_path, deep=deep)) for deep in (False, True))
     assert quick.mark == deep.mark == "ok"
     (copies,) = quick.details
     assert copies.startswith("libopenblas 2 times: ")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from faultlens.inspection.progress import Loop
 from faultlens.records.crash import Sample
-from faultlens.supervise.memory_forecast import Forecast, Headroom, forecast, steps_to_go, use_in_words, warning
-from faultlens.supervise.oom_stop import Brink, StopAt
+from faultlens.supervise.memory_forecast import Forecast, MemoryForecast, forecast, steps_to_go, use_in_words, warning
+from faultlens.supervise.oom_stop import StopAt, StopRule
 from faultlens.system.cgroup import Room
 from faultlens.text.sizes import GIB, MIB
 
@@ -23,15 +23,15 @@ def room(used: float, limit: int = LIMIT) -> Room:
 def watched(use: Callable[[int], float], last: int, epochs: int = EPOCHS, step_s: float = 0.1) -> Forecast | None:
     """What is foretold of a training that uses so many bytes at each step; the first thing that is, or nothing."""
     samples: list[Sample] = []
-    headroom = Headroom()
+    memory_forecast = MemoryForecast()
     for step in range(1, last, 5):
         seconds = 20 + step * step_s
         samples.append(Sample(seconds=seconds, rss_anonymous=int(use(step)), rss=1, steps=step))
         if step % 20 == 1:
             loop = Loop("train", (step - 1) // STEPS + 1, epochs, STEPS, (step - 1) % STEPS + 1, step)
-            headroom.take(samples, room(use(step)), loop)
-            if headroom.forecast:
-                return headroom.forecast
+            memory_forecast.take(samples, room(use(step)), loop)
+            if memory_forecast.forecast:
+                return memory_forecast.forecast
     return None
 
 
@@ -82,9 +82,9 @@ def test_a_training_that_ends_before_is_not_told_of() -> None:
 def test_without_steps_there_is_no_forecast() -> None:
     samples = [Sample(seconds=second, rss_anonymous=second * 50 * MIB, rss=1) for second in range(120)]
     assert forecast(samples, room(6 * GIB), Loop("train", 2, 10, 0, 0, 0)) is None
-    headroom = Headroom()
-    headroom.take(samples, room(6 * GIB), None)
-    assert headroom.forecast is None
+    memory_forecast = MemoryForecast()
+    memory_forecast.take(samples, room(6 * GIB), None)
+    assert memory_forecast.forecast is None
 
 
 def test_how_many_steps_are_to_go() -> None:
@@ -96,14 +96,14 @@ def test_how_many_steps_are_to_go() -> None:
     assert steps_to_go(Loop("data", 0, 0, 0, 20, 120)) == float("inf")
 
 
-# ------------------------------------------------------------------------------------------- the brink
+# ------------------------------------------------------------------------------------------- the rule
 
 
 def stopped(uses: list[float], steps: list[int] | None = None, stop_at: StopAt = SHARE) -> int | None:
     """At which look the program is asked to end; they come a tenth of a second apart."""
-    brink = Brink(stop_at)
+    rule = StopRule(stop_at)
     for number, use in enumerate(uses):
-        if brink.reached(number / 10, room(use), steps[number] if steps else None, int(use)):
+        if rule.reached(number / 10, room(use), steps[number] if steps else None, int(use)):
             return number
     return None
 
@@ -117,10 +117,10 @@ def test_the_share_or_the_size_that_was_named() -> None:
 
 
 def test_a_size_is_about_the_program_whatever_others_use() -> None:
-    brink = Brink(StopAt(own=GIB))
-    assert brink.reached(0.0, room(7 * GIB), None, 3 * MIB) is None
-    assert brink.reached(0.5, room(7 * GIB), None, GIB) == "size"
-    assert brink.reached(1.0, room(LIMIT - MIB), None, 3 * MIB) == "limit"
+    rule = StopRule(StopAt(own=GIB))
+    assert rule.reached(0.0, room(7 * GIB), None, 3 * MIB) is None
+    assert rule.reached(0.5, room(7 * GIB), None, GIB) == "size"
+    assert rule.reached(1.0, room(LIMIT - MIB), None, 3 * MIB) == "limit"
 
 
 def test_two_steps_more_must_fit() -> None:
@@ -144,13 +144,13 @@ def test_what_is_taken_once_or_comes_and_goes_is_no_climb() -> None:
 
 
 def test_it_looks_more_often_when_it_is_near() -> None:
-    brink = Brink(SHARE)
+    rule = StopRule(SHARE)
     for number in range(5):
-        brink.reached(number / 10, room(GIB), 1)
-    usual = brink.interval
+        rule.reached(number / 10, room(GIB), 1)
+    usual = rule.interval
     for number in range(5, 10):
-        brink.reached(number / 10, room(7 * GIB), 1)
-    near = brink.interval
+        rule.reached(number / 10, room(7 * GIB), 1)
+    near = rule.interval
     for number in range(10, 15):
-        brink.reached(number / 10, room(7 * GIB + number * 20 * MIB), 1)
-    assert brink.interval < near < usual
+        rule.reached(number / 10, room(7 * GIB + number * 20 * MIB), 1)
+    assert rule.interval < near < usual

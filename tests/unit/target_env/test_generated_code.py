@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from faultlens.doctor.checks.packages.protobuf import Protobuf, satisfiable, unavailable
 from faultlens.target_env.generated_code import Generated, Runtime, Style, generated, misfit
-from made_environment import install, patient, site_packages, tensorflow
+from made_environment import install, site_packages, target, tensorflow
 
 # The first lines of such modules, in the four styles that protobuf has had.
 DESCRIPTORS = """
@@ -93,10 +93,10 @@ def test_the_runtime_in_front_counts(tmp_path: Path) -> None:
     (own / "tensorflow/core/framework").mkdir()
     (own / "tensorflow/core/framework/types_pb2.py").write_text(CHECKED)
     _protobuf(own, "7.36.2")
-    assert Protobuf().examine(patient(tmp_path)).mark == "ok"
+    assert Protobuf().examine(target(tmp_path)).mark == "ok"
 
     _protobuf(overlay, "5.29.5")
-    found = Protobuf().examine(patient(tmp_path, before=[overlay], variables={"PYTHONPATH": f"{overlay}:/other"}))
+    found = Protobuf().examine(target(tmp_path, before=[overlay], variables={"PYTHONPATH": f"{overlay}:/other"}))
     assert found.mark == "error"
     (finding,) = found.findings
     assert "6.31.1" in finding.title and "5.29.5" in finding.title
@@ -112,7 +112,7 @@ def test_an_environment_on_pythonpath_is_not_touched(tmp_path: Path) -> None:
     (own / "tensorflow/core/framework").mkdir()
     (own / "tensorflow/core/framework/types_pb2.py").write_text(CHECKED)
     _protobuf(other, "4.21.12")
-    found = Protobuf().examine(patient(tmp_path, before=[other], variables={"PYTHONPATH": str(other)}))
+    found = Protobuf().examine(target(tmp_path, before=[other], variables={"PYTHONPATH": str(other)}))
     (finding,) = found.findings
     assert finding.repair is None
     assert finding.fixes[0].command.startswith("unset PYTHONPATH && ")  # and a protobuf of its own is installed
@@ -125,7 +125,7 @@ def test_the_cure_is_not_what_is_installed(tmp_path: Path) -> None:
     (own / "tensorflow/core/framework").mkdir()
     (own / "tensorflow/core/framework/types_pb2.py").write_text(CHECKED)
     _protobuf(own, "6.31.0")
-    (finding,) = Protobuf().examine(patient(tmp_path)).findings
+    (finding,) = Protobuf().examine(target(tmp_path)).findings
     assert finding.repair is not None
     assert not Requirement(finding.repair.commands[0][-1]).specifier.contains("6.31.0")
     assert finding.repair.undo[0][-1] == "protobuf==6.31.0"
@@ -136,7 +136,7 @@ def test_a_package_that_tensorflow_does_not_need(tmp_path: Path) -> None:
     own = site_packages(tmp_path)
     install(own, "transformers", "5.22.2", files={"transformers/utils/model_pb2.py": DESCRIPTORS.encode()})
     _protobuf(own, "7.36.2", native=True)
-    seen = Protobuf().examine(patient(tmp_path))
+    seen = Protobuf().examine(target(tmp_path))
     assert seen.mark == "ok"
     assert seen.details == ("transformers 5.22.2: generated code wants protobuf<4, where model_pb2.py is loaded",)
 
@@ -149,7 +149,7 @@ def test_the_cure_is_within_what_tensorflow_asks_for(tmp_path: Path, asked: str,
     tensorflow(own, requires=[asked])
     install(own, "tensorboard", "2.10.0", files={"tensorboard/event_pb2.py": DESCRIPTORS.encode()})
     _protobuf(own, "7.36.2", native=True)
-    (finding,) = Protobuf().examine(patient(tmp_path)).findings
+    (finding,) = Protobuf().examine(target(tmp_path)).findings
     assert finding.severity == "warning"
     assert finding.repair is not None
     assert finding.repair.commands[0][-1].startswith(installs)

@@ -13,7 +13,7 @@ from faultlens.doctor.checks.packages.numpy_abi import Group, NumpyAbi, fitting_
 from faultlens.records.finding import Examination
 from faultlens.system.binary import Binary
 from faultlens.target_env.numpy_abi import NumpyUse, misfit, numpy_use
-from made_environment import install, patient, site_packages, tensorflow
+from made_environment import install, site_packages, target, tensorflow
 from made_libraries import write_library
 
 LIBRARY = Path(msgspec._core.__file__)
@@ -93,7 +93,7 @@ def _old_numpy(tmp_path: Path, numpy: str, ml_dtypes: str, asked: str) -> Examin
     for name, version in (("ml_dtypes", ml_dtypes), ("h5py", "3.14.0"), ("frames", "0.1")):
         content = _module(tmp_path / "made.so", b"exceptions", b"ComplexWarning").read_bytes()
         install(own, name, version, files={f"{name}/__init__.py": b"", f"{name}/_ext.so": content})
-    return NumpyAbi().examine(patient(tmp_path))
+    return NumpyAbi().examine(target(tmp_path))
 
 
 def test_packages_with_one_reason_and_one_cure_are_one_finding(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_what_nothing_can_import_is_not_collected(tmp_path: Path) -> None:
     for file in (*used, "~umpy/a.so", "-umpy/a.so", "numpy.bak/a.so", "numpy/include/x.so", "__pycache__/y.so"):
         (own / file).parent.mkdir(parents=True, exist_ok=True)
         (own / file).touch()
-    assert {str(path.relative_to(own)) for path in patient(tmp_path).native_files} == set(used)
+    assert {str(path.relative_to(own)) for path in target(tmp_path).native_files} == set(used)
 
 
 def test_files_that_are_no_libraries(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_modules_of_another_python_are_not_loaded(tmp_path: Path) -> None:
     (folder / "frames.so").write_bytes(b"")
     overlay = tmp_path / "overlay"
     install(overlay, "far", "1.0", files={"far/deep/inside.so": b""})
-    names = {path.name for path in loadable(patient(tmp_path, before=[overlay]))}
+    names = {path.name for path in loadable(target(tmp_path, before=[overlay]))}
     assert names == {"frames.cpython-311-x86_64-linux-gnu.so", "frames.abi3.so", "frames.so", "inside.so"}
 
 
@@ -185,10 +185,10 @@ def test_a_copy_that_is_hidden_is_not_loaded(tmp_path: Path) -> None:
     own, front = site_packages(tmp_path), tmp_path / "front" / "site-packages"
     for folder in (own, front):
         install(folder, "frames", "1.0", files={"frames/__init__.py": b"", "frames/a.so": b"", "shared/b.so": b""})
-    found = loadable(patient(tmp_path, before=[front]))
+    found = loadable(target(tmp_path, before=[front]))
     assert set(found) == {front / "frames/a.so", front / "shared/b.so", own / "shared/b.so"}
 
 
 def test_without_numpy(tmp_path: Path) -> None:
     tensorflow(site_packages(tmp_path))
-    assert NumpyAbi().examine(patient(tmp_path)).mark == "skipped"
+    assert NumpyAbi().examine(target(tmp_path)).mark == "skipped"

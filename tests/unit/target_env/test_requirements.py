@@ -12,13 +12,13 @@ from faultlens.doctor.checks.packages.requirements import Requirements
 from faultlens.doctor.importing import Failure, Trial, try_import
 from faultlens.records.finding import Examination
 from faultlens.target_env.source_imports import imports_of
-from made_environment import install, patient, site_packages, tensorflow
+from made_environment import install, site_packages, target, tensorflow
 
 REQUESTS = {"requests/__init__.py": b"from . import compat\n", "requests/compat.py": b"import os\n\nimport urllib3\n"}
 
 
 def _examine(tmp_path: Path) -> Examination:
-    return Requirements().examine(patient(tmp_path))
+    return Requirements().examine(target(tmp_path))
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_an_import_that_failed_names_what_to_install(
     install(folder, "wrapt", "1.10.0", files={"wrapt/__init__.py": b""})
     failure = Failure("import tensorflow", f"ImportError: {error}", "", place)
     monkeypatch.setattr(requirements, "try_import", lambda *_: Trial(failure=failure))
-    found = Requirements().examine(patient(tmp_path, deep=True)).findings
+    found = Requirements().examine(target(tmp_path, deep=True)).findings
     assert len(found) == len(titles)
     errors = [each for each in found if each.severity == "error"]
     assert len(errors) == 1 and titles[-1] in errors[0].title

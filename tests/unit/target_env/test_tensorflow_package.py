@@ -15,16 +15,16 @@ from faultlens.knowledge import Known, all_known_crashes
 from faultlens.knowledge.crashes import ADVISORIES
 from faultlens.records.finding import Examination
 from faultlens.target_env.imports import would_import
-from made_environment import install, patient, site_packages, tensorflow
+from made_environment import install, site_packages, target, tensorflow
 
 
 def _examine(tmp_path: Path, **given: object) -> Examination:
-    return TensorFlowPackage().examine(patient(tmp_path, **given))  # type: ignore[arg-type]
+    return TensorFlowPackage().examine(target(tmp_path, **given))  # type: ignore[arg-type]
 
 
 def test_nothing_installed(tmp_path: Path) -> None:
     assert _examine(tmp_path).mark == "skipped"
-    assert Advisories().examine(patient(tmp_path)).mark == "skipped"
+    assert Advisories().examine(target(tmp_path)).mark == "skipped"
 
 
 def test_a_healthy_one(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_what_an_import_finds(tmp_path: Path) -> None:
 
 def test_known_crashes_are_told_and_are_no_finding(tmp_path: Path) -> None:
     tensorflow(site_packages(tmp_path), "2.4.1")
-    seen = Advisories().examine(patient(tmp_path))
+    seen = Advisories().examine(target(tmp_path))
     assert seen.mark == "ok"
     assert any("CVE-2021-29530" in line and "fixed in 2.4.2" in line for line in seen.details)
 

@@ -35,14 +35,14 @@ def register(verbs: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     from faultlens.custom_op.new import write
-    from faultlens.target_env.target import Wishes, meet
+    from faultlens.target_env.target import Options, meet
 
     file_name, op, _ = write.names_of(arguments.name)
-    patient = meet(Wishes(python=arguments.python))
-    write.check_name_is_free(op, patient)
+    target = meet(Options(python=arguments.python))
+    write.check_name_is_free(op, target)
     folder = Path(arguments.to or file_name)
     for path in write.write(arguments.name, folder):
         print(path)
-    python = shlex.quote(patient.interpreter.executable)
+    python = shlex.quote(target.interpreter.executable)
     print(f"\n{op} works as it is. Build and test it:\n  cd {shlex.quote(str(folder))} && make test PYTHON={python}")
     return FINE

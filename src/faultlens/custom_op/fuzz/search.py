@@ -1,8 +1,8 @@
 """Inputs that differ in several things from what an op accepts, drawn by hypothesis: seeded, so that a search can be
 repeated.
 
-hypothesis draws, and what dies is made smaller by `remedy.shrink_op`: every attempt that still dies costs a process,
-and steps that know what a shape is need a tenth of the attempts that shrinking a stream of bytes takes."""
+hypothesis draws, and what dies is made smaller by `op_model/shrink_op.py`: every attempt that still dies costs a
+process, and steps that know what a shape is need a tenth of the attempts that shrinking a stream of bytes takes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from faultlens.errors import FaultlensError
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 FILES = Path(__file__).with_name("files")
 OWN = "scaled_rows", "ScaledRows", "SCALED_ROWS"  # the op that the files are about
@@ -31,11 +31,11 @@ def names_of(name: str) -> tuple[str, str, str]:
     return spaced, "".join(part.capitalize() for part in spaced.split("_")), spaced.upper()
 
 
-def check_name_is_free(op: str, patient: Patient) -> None:
+def check_name_is_free(op: str, target: TargetEnvironment) -> None:
     """A library that registers an op of TensorFlow's own cannot be loaded."""
-    if patient.tensorflow is None:
+    if target.tensorflow is None:
         return
-    for path in sorted(patient.tensorflow.folder.glob("python/ops/gen_*.py")):
+    for path in sorted(target.tensorflow.folder.glob("python/ops/gen_*.py")):
         if f'b"{op}"' in path.read_text(errors="replace"):
             raise FaultlensError(f"TensorFlow has an op {op} itself.", "Choose another name.")
 

@@ -16,7 +16,7 @@ from faultlens.system.machine import own_emulator
 from faultlens.target_env.distributions import Distribution, normal
 from faultlens.target_env.numpy_baseline import numpy_baseline
 from faultlens.target_env.startup_code import Need, startup_needs, unasked_needs
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 # Libraries that come in several copies, of which the program loads the one for its CPU.
 _CHOSEN_BY_NAME = re.compile(
@@ -85,23 +85,23 @@ class CpuFeatures(Check):
     position = 10
     causes = ("illegal-instruction",)
 
-    def examine(self, patient: Patient) -> Examination:
-        if patient.wishes.cpu is not None:
-            cpu = Cpu(patient.wishes.cpu, cpu_flags(patient.wishes.cpu), "QEMU's models and -march names", here=False)
+    def examine(self, target: TargetEnvironment) -> Examination:
+        if target.options.cpu is not None:
+            cpu = Cpu(target.options.cpu, cpu_flags(target.options.cpu), "QEMU's models and -march names", here=False)
         elif emulator := own_emulator():
             return self.skipped(f"{emulator} stands in for the CPU: name the one you mean with --cpu")
-        elif not patient.machine.cpu_flags:
+        elif not target.machine.cpu_flags:
             return self.skipped("/proc/cpuinfo does not name the features of this CPU: name one with --cpu")
         else:
-            model = patient.machine.cpu_model or "this CPU"
-            cpu = Cpu(model, frozenset(patient.machine.cpu_flags), "/proc/cpuinfo")
-        return self.judge(cpu, tuple(packages(patient)), patient.interpreter.executable)
+            model = target.machine.cpu_model or "this CPU"
+            cpu = Cpu(model, frozenset(target.machine.cpu_flags), "/proc/cpuinfo")
+        return self.judge(cpu, tuple(packages(target)), target.interpreter.executable)
 
-    def examine_named(self, patient: Patient) -> Examination:
+    def examine_named(self, target: TargetEnvironment) -> Examination:
         """The custom ops that were named, on this CPU."""
-        model = patient.machine.cpu_model or "this CPU"
-        cpu = Cpu(model, frozenset(patient.machine.cpu_flags), "/proc/cpuinfo")
-        return self.judge(cpu, tuple(named_ops(patient)), patient.interpreter.executable)
+        model = target.machine.cpu_model or "this CPU"
+        cpu = Cpu(model, frozenset(target.machine.cpu_flags), "/proc/cpuinfo")
+        return self.judge(cpu, tuple(named_ops(target)), target.interpreter.executable)
 
     def judge(self, cpu: Cpu, packages: Sequence[Package], python: str) -> Examination:
         able = [package for package in packages if package.needs <= cpu.flags]
@@ -154,27 +154,27 @@ class CpuFeatures(Check):
         )
 
 
-def packages(patient: Patient) -> Iterator[Package]:
+def packages(target: TargetEnvironment) -> Iterator[Package]:
     """The libraries of the environment and the custom ops that were named, by package."""
     grouped: dict[str, list[Library]] = {}
-    for path in patient.native_files:
-        inside = _inside(str(path), patient.interpreter.path)
+    for path in target.native_files:
+        inside = _inside(str(path), target.interpreter.path)
         if not _CHOSEN_BY_NAME.search(inside):
             name = re.split("[./]", inside, maxsplit=1)[0]
-            grouped.setdefault(name, []).extend(_read((path,), patient.wishes.deep))
+            grouped.setdefault(name, []).extend(_read((path,), target.options.deep))
     for name, libraries in grouped.items():
-        own = patient.distribution(normal(name))
-        if name == "tensorflow" and patient.tensorflow:
-            own = patient.tensorflow.distribution
-        if patient.wishes.deep and _built_here(own):
+        own = target.distribution(normal(name))
+        if name == "tensorflow" and target.tensorflow:
+            own = target.tensorflow.distribution
+        if target.options.deep and _built_here(own):
             libraries = [library._replace(later=_read_all(library.path)) for library in libraries]
-        folder = next(patient.packages_named("numpy"), None) if name == "numpy" else None
+        folder = next(target.packages_named("numpy"), None) if name == "numpy" else None
         yield Package(name, tuple(libraries), own, numpy_baseline(folder) if folder else None)
-    yield from named_ops(patient)
+    yield from named_ops(target)
 
 
-def named_ops(patient: Patient) -> Iterator[Package]:
-    for library in _read(patient.wishes.ops, deep=True):
+def named_ops(target: TargetEnvironment) -> Iterator[Package]:
+    for library in _read(target.options.ops, deep=True):
         yield Package(library.path.name, (library._replace(later=_read_all(library.path)),))
 
 

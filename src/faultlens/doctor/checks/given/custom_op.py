@@ -28,7 +28,7 @@ from faultlens.target_env.op_library import (  # fmt: skip
     interface_of,
     read_op,
 )
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.safe import one_line
 
 # The release of Abseil in the names of each TensorFlow, read from its wheels.
@@ -63,35 +63,35 @@ class CustomOp(Check):
     position = 90
     causes = ("custom-op-abi-mismatch",)
 
-    def examine(self, patient: Patient) -> Examination:
-        for path in patient.wishes.ops:
+    def examine(self, target: TargetEnvironment) -> Examination:
+        for path in target.options.ops:
             if not path.is_file():
                 what = f"{path} is not a file" if path.exists() else f"There is no file {path}"
                 raise FaultlensError(f"{what}.", "--op takes the library of a custom op.")
-        return self._examine(patient, _installed(patient))
+        return self._examine(target, _installed(target))
 
-    def examine_named(self, patient: Patient) -> Examination:
+    def examine_named(self, target: TargetEnvironment) -> Examination:
         """The libraries that were named, and no others."""
-        return self._examine(patient, {})
+        return self._examine(target, {})
 
-    def _examine(self, patient: Patient, installed: Mapping[str, Sequence[Path]]) -> Examination:
-        if not patient.wishes.ops and not installed:
+    def _examine(self, target: TargetEnvironment, installed: Mapping[str, Sequence[Path]]) -> Examination:
+        if not target.options.ops and not installed:
             return self.skipped(f"{NOT_GIVEN} (--op)")
-        if patient.tensorflow is None:
+        if target.tensorflow is None:
             return self.skipped("there is no TensorFlow in this environment to compare with")
         try:
-            interface, program = interface_of(patient.tensorflow), Program(patient, patient.tensorflow)
+            interface, program = interface_of(target.tensorflow), Program(target, target.tensorflow)
         except (OSError, ElfError) as error:
             return self.skipped(one_line(f"TensorFlow's libraries cannot be read: {error}", 160))
         if program.faults:
             return self.skipped(f"TensorFlow itself would not be loaded: {_fault(program.faults[0])}")
-        readable, findings = self._read(patient.wishes.ops)
+        readable, findings = self._read(target.options.ops)
         given = program.load(readable)
         for loading in given:
-            findings += self._judge(loading, interface, patient)
+            findings += self._judge(loading, interface, target)
         packages = {name: program.load(_readable(paths)) for name, paths in installed.items()}
         for name, loadings in packages.items():
-            findings += self._judge_package(name, loadings, interface, patient)
+            findings += self._judge_package(name, loadings, interface, target)
         return self.judged(findings, _summary(given, packages, interface), _details(given, interface))
 
     def _read(self, paths: Iterable[Path]) -> tuple[list[OpLibrary], list[Finding]]:
@@ -110,9 +110,9 @@ class CustomOp(Check):
                 )
         return libraries, findings
 
-    def _judge(self, loading: Loading, interface: Interface, patient: Patient) -> Iterator[Finding]:
+    def _judge(self, loading: Loading, interface: Interface, target: TargetEnvironment) -> Iterator[Finding]:
         library, name = loading.library, loading.library.path.name
-        sanitizer = _sanitizer(library, patient.variables.get("LD_PRELOAD", ""))
+        sanitizer = _sanitizer(library, target.variables.get("LD_PRELOAD", ""))
         if sanitizer:
             file, tool = sanitizer
             preload = f'LD_PRELOAD="$(g++ -print-file-name={file}) $(g++ -print-file-name=libstdc++.so)"'
@@ -120,7 +120,7 @@ class CustomOp(Check):
                 f"{name} was built with {tool}, whose runtime is not preloaded",
                 [(f"it needs {file}, which must be the first library of the program", "its list of libraries")],
                 [
-                    fix("preload the runtime", f"{preload} {patient.interpreter.executable} …"),
+                    fix("preload the runtime", f"{preload} {target.interpreter.executable} …"),
                     fix("build it without the sanitizer", _build_command(library.path, interface)),
                 ],
             )
@@ -139,7 +139,7 @@ class CustomOp(Check):
             )
 
     def _judge_package(
-        self, name: str, loadings: Sequence[Loading], interface: Interface, patient: Patient
+        self, name: str, loadings: Sequence[Loading], interface: Interface, target: TargetEnvironment
     ) -> Iterator[Finding]:
         """Some packages bring several builds of a library and take the one that loads: only TensorFlow's own names
         count, and libraries that are missing do not."""
@@ -151,13 +151,13 @@ class CustomOp(Check):
         if not broken:
             return
         project = name.replace("_", "-")
-        distribution = patient.distribution(project)
+        distribution = target.distribution(project)
         title = f"{name} {distribution.version}" if distribution else name
         release = ".".join(interface.version.split(".")[:2])
         because = f"the release of it that fits TensorFlow {interface.version}"
         # Only tensorflow-text counts its releases as TensorFlow does.
-        cure = replacement(patient, project, f"=={release}.*", because) if project == "tensorflow-text" else None
-        command = f"{patient.interpreter.pip} install --upgrade {project}"
+        cure = replacement(target, project, f"=={release}.*", because) if project == "tensorflow-text" else None
+        command = f"{target.interpreter.pip} install --upgrade {project}"
         make = self.warning if name in FORGIVING else self.error
         yield make(
             one_line(_mismatch(title, broken, interface), 200),
@@ -171,14 +171,14 @@ class CustomOp(Check):
 # ------------------------------------------------------------------------------------------------------- facts
 
 
-def _installed(patient: Patient) -> dict[str, list[Path]]:
+def _installed(target: TargetEnvironment) -> dict[str, list[Path]]:
     """Libraries of other packages that are linked with TensorFlow, by package. Another copy of a package, TensorFlow
     among them, that is hidden behind the one an import finds is not loaded."""
-    linked = [path for path, dynamic in patient.dynamics.items() if FRAMEWORK in dynamic.needed]
-    hidden = hidden_folders(linked, patient.interpreter.path)
+    linked = [path for path, dynamic in target.dynamics.items() if FRAMEWORK in dynamic.needed]
+    hidden = hidden_folders(linked, target.interpreter.path)
     found: dict[str, list[Path]] = {}
     for path in linked:
-        folder = next((each for each in map(Path, patient.interpreter.path) if each in path.parents), path.parent)
+        folder = next((each for each in map(Path, target.interpreter.path) if each in path.parents), path.parent)
         package = path.relative_to(folder).parts[0]
         if package != "tensorflow" and folder / package not in hidden:
             found.setdefault(package, []).append(path)

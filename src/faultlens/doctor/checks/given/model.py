@@ -14,7 +14,7 @@ from faultlens.model_files.regular import UnreadError
 from faultlens.records.finding import NOT_GIVEN, Examination, Finding
 from faultlens.system.procfs import read_text
 from faultlens.target_env.distributions import Distribution
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.safe import one_line
 from faultlens.text.sizes import MIB, in_words
 
@@ -54,15 +54,15 @@ class Model(Check):
     position = 94
     causes = ("corrupt-saved-model", "out-of-memory-kill")
 
-    def examine(self, patient: Patient) -> Examination:
-        if not patient.wishes.models:
+    def examine(self, target: TargetEnvironment) -> Examination:
+        if not target.options.models:
             return self.skipped(f"{NOT_GIVEN} (--model)")
         findings: list[Finding] = []
         undamaged: list[Saved] = []
         unread: list[str] = []
-        for path in patient.wishes.models:
+        for path in target.options.models:
             try:
-                saved = read(path, patient.wishes.deep)
+                saved = read(path, target.options.deep)
             except UnreadError as error:
                 unread.append(one_line(f"{path.name}: {error}", 200))
                 continue
@@ -72,11 +72,11 @@ class Model(Check):
             if saved is None:
                 raise _unknown(path)
             undamaged += [saved] if not saved.damages else []
-            findings += self._judge(saved, patient)
+            findings += self._judge(saved, target)
         if unread and not undamaged and not findings:
             return self.skipped(f"too large to be looked at: {unread[0]}")
-        details = [*unread, *(one_line(line, 300) for saved in undamaged for line in _details(saved, patient))]
-        return self.judged(findings, _summary(undamaged, patient.wishes.deep), details)
+        details = [*unread, *(one_line(line, 300) for saved in undamaged for line in _details(saved, target))]
+        return self.judged(findings, _summary(undamaged, target.options.deep), details)
 
     def _unreadable(self, path: Path, error: Exception) -> Finding:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -87,7 +87,7 @@ class Model(Check):
             causes=("corrupt-saved-model",),
         )
 
-    def _judge(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+    def _judge(self, saved: Saved, target: TargetEnvironment) -> Iterator[Finding]:
         name = saved.path.name
         if saved.damages:
             yield self.error(
@@ -103,26 +103,26 @@ class Model(Check):
                 ],
                 causes=("corrupt-saved-model",),
             )
-        version = _graph_version(patient)
-        if version is not None and saved.min_consumer > version and patient.tensorflow is not None:
+        version = _graph_version(target)
+        if version is not None and saved.min_consumer > version and target.tensorflow is not None:
             yield self.error(
-                f"{name} was written for a newer TensorFlow than the installed {patient.tensorflow.version}",
+                f"{name} was written for a newer TensorFlow than the installed {target.tensorflow.version}",
                 [
                     (f"its graph needs version {saved.min_consumer}", "saved_model.pb"),
-                    (f"TensorFlow {patient.tensorflow.version} reads up to {version}", "TF_GRAPH_DEF_VERSION"),
+                    (f"TensorFlow {target.tensorflow.version} reads up to {version}", "TF_GRAPH_DEF_VERSION"),
                 ],
-                [fix("upgrade TensorFlow", f"{patient.interpreter.pip} install --upgrade tensorflow", safe=False)],
+                [fix("upgrade TensorFlow", f"{target.interpreter.pip} install --upgrade tensorflow", safe=False)],
                 causes=(),
             )
         if not saved.damages:
-            yield from self._name(saved, patient)
-            yield from self._keras(saved, patient)
+            yield from self._name(saved, target)
+            yield from self._keras(saved, target)
             yield from self._assets(saved)
-            yield from self._memory(saved, patient)
+            yield from self._memory(saved, target)
 
-    def _name(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+    def _name(self, saved: Saved, target: TargetEnvironment) -> Iterator[Finding]:
         name = saved.path.name
-        found = misnamed(saved, [each.version for each in _kerases(patient)])
+        found = misnamed(saved, [each.version for each in _kerases(target)])
         if found is None:
             return
         rename = ["mv", "-n", str(saved.path), str(saved.path.with_suffix(found.suffix))]
@@ -133,9 +133,9 @@ class Model(Check):
             causes=(),
         )
 
-    def _keras(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+    def _keras(self, saved: Saved, target: TargetEnvironment) -> Iterator[Finding]:
         """Only what is really in its configuration counts: some models of Keras 3 are read by Keras 2."""
-        kerases = _kerases(patient)
+        kerases = _kerases(target)
         wrote = next((version.partition(" ")[0] for writer, version in saved.writers if writer == "Keras"), "")
         if saved.new_in_keras_3 and _major(wrote) >= 3 and _all_of_major(kerases, 2):
             name, installed = saved.path.name, kerases[0].version
@@ -145,7 +145,7 @@ class Model(Check):
                 [
                     fix(
                         "install a TensorFlow with Keras 3",
-                        f"{patient.interpreter.pip} install --upgrade 'tensorflow>=2.16'",
+                        f"{target.interpreter.pip} install --upgrade 'tensorflow>=2.16'",
                         "or write it with Keras 3 by model.export(FOLDER), and load that by tf.saved_model.load",
                         safe=False,
                     )
@@ -164,12 +164,12 @@ class Model(Check):
                 causes=("corrupt-saved-model",),
             )
 
-    def _memory(self, saved: Saved, patient: Patient) -> Iterator[Finding]:
+    def _memory(self, saved: Saved, target: TargetEnvironment) -> Iterator[Finding]:
         need = needed_memory(saved)
-        limit = patient.cgroup.memory_limit if patient.cgroup else None
-        available = patient.machine.memory_available
+        limit = target.cgroup.memory_limit if target.cgroup else None
+        available = target.machine.memory_available
         for size, whose, source in (
-            (limit, "the control group allows", patient.cgroup.path if patient.cgroup else ""),
+            (limit, "the control group allows", target.cgroup.path if target.cgroup else ""),
             (available, "are available", "/proc/meminfo"),
         ):
             if size is not None and BEFORE < size < need:  # less than TensorFlow itself needs is told elsewhere
@@ -204,9 +204,9 @@ def _unknown(path: Path) -> FaultlensError:
     )
 
 
-def _kerases(patient: Patient) -> list[Distribution]:
+def _kerases(target: TargetEnvironment) -> list[Distribution]:
     """Which one a program takes is its own choice where there are two."""
-    return [found for name in KERASES if (found := patient.distribution(name)) is not None]
+    return [found for name in KERASES if (found := target.distribution(name)) is not None]
 
 
 def _all_of_major(kerases: Sequence[Distribution], major: int) -> bool:
@@ -218,10 +218,10 @@ def needed_memory(saved: Saved) -> int:
     return BEFORE + int(saved.weights * LOADING[saved.kind]) if saved.kind in LOADING else 0
 
 
-def _graph_version(patient: Patient) -> int | None:
-    if patient.tensorflow is None:
+def _graph_version(target: TargetEnvironment) -> int | None:
+    if target.tensorflow is None:
         return None
-    header = patient.tensorflow.folder / "include/tensorflow/core/public/version.h"
+    header = target.tensorflow.folder / "include/tensorflow/core/public/version.h"
     match = _GRAPH_VERSION.search(read_text(header) or "")
     return int(match[1]) if match else None
 
@@ -241,7 +241,7 @@ def _summary(undamaged: Sequence[Saved], deep: bool) -> str:
     return one_line(f"{saved.path.name}: {saved.kind}, {state}, {in_words(saved.size)}{written}{checked}{hint}", 110)
 
 
-def _details(saved: Saved, patient: Patient) -> Iterator[str]:
+def _details(saved: Saved, target: TargetEnvironment) -> Iterator[str]:
     name = saved.path.name
     largest = f", the largest variable {in_words(saved.largest)}" if saved.largest else ""
     files = f"{saved.files} files" if saved.files > 1 else "1 file"
@@ -250,10 +250,10 @@ def _details(saved: Saved, patient: Patient) -> Iterator[str]:
         yield f"{name}: loading it takes about {in_words(needed_memory(saved))} at the peak"
     for writer, version in saved.writers:
         yield f"{name}: written by {writer} {version}"
-        installed = patient.distribution("keras") if writer == "Keras" else None
+        installed = target.distribution("keras") if writer == "Keras" else None
         if installed and _major(version) > _major(installed.version):
             yield f"{name}: Keras {installed.version} is older, and may not know all of its layers"
-    keras = patient.distribution("keras")
+    keras = target.distribution("keras")
     if saved.kind == "SavedModel" and keras and _major(keras.version) >= 3:
         yield f"{name}: Keras 3 loads it by TFSMLayer or tf.saved_model.load, not by load_model"
     yield from (f"{name}: {note}" for note in saved.notes)

@@ -11,7 +11,7 @@ from faultlens.records.finding import Examination, Finding
 from faultlens.system.gpus import Gpus
 from faultlens.system.nvidia_smi import Gpu
 from faultlens.target_env.cuda_libraries import CudaLibraries, cuda_libraries, names_for, numbers, version_of
-from faultlens.target_env.target import Patient, TensorFlow
+from faultlens.target_env.target import TargetEnvironment, TensorFlow
 from faultlens.target_env.tensorflow_build import Build, read_build
 
 # The oldest driver for each CUDA: docs.nvidia.com/deploy/cuda-compatibility (minor version compatibility), and the
@@ -56,14 +56,14 @@ class Cuda(Check):
     position = 60
     causes = ("gpu-driver-mismatch",)
 
-    def examine(self, patient: Patient) -> Examination:
-        tensorflow = patient.tensorflow
+    def examine(self, target: TargetEnvironment) -> Examination:
+        tensorflow = target.tensorflow
         if tensorflow is None:
             return self.skipped("no TensorFlow is installed")
         build = read_build(tensorflow)
         if build is None:
             return self.skipped(f"TensorFlow {tensorflow.version} does not say how it was built")
-        return self.judge(tensorflow, build, surroundings(patient, build), patient.interpreter.pip)
+        return self.judge(tensorflow, build, surroundings(target, build), target.interpreter.pip)
 
     def judge(self, tensorflow: TensorFlow, build: Build, here: Surroundings, pip: str) -> Examination:
         if build.rocm:
@@ -174,28 +174,28 @@ class Cuda(Check):
         ])  # fmt: skip
 
 
-def surroundings(patient: Patient, build: Build) -> Surroundings:
+def surroundings(target: TargetEnvironment, build: Build) -> Surroundings:
     """The loader is followed only where a GPU could be used."""
-    tensorflow = patient.tensorflow
-    if build.cuda is None or not patient.gpus.driven or tensorflow is None:
-        return Surroundings(gpus=patient.gpus)
-    libraries = cuda_libraries(patient, names_for(build.cuda_major, build.cudnn))
+    tensorflow = target.tensorflow
+    if build.cuda is None or not target.gpus.driven or tensorflow is None:
+        return Surroundings(gpus=target.gpus)
+    libraries = cuda_libraries(target, names_for(build.cuda_major, build.cudnn))
     if libraries is None:
-        return Surroundings(gpus=patient.gpus)
+        return Surroundings(gpus=target.gpus)
     wheels = tensorflow.folder.parent / "nvidia"
     elsewhere = {str(path.parent) for name in libraries.missing for path in sorted(wheels.glob(f"*/lib/{name}"))}
     path = libraries.found.get(f"libcudnn.so.{build.cudnn}")
     return Surroundings(
-        gpus=patient.gpus,
+        gpus=target.gpus,
         libraries=libraries,
         elsewhere=tuple(sorted(elsewhere)),
-        cudnn=_cudnn_version(patient, path, build) if path else None,
+        cudnn=_cudnn_version(target, path, build) if path else None,
     )
 
 
-def _cudnn_version(patient: Patient, path: str, build: Build) -> str | None:
+def _cudnn_version(target: TargetEnvironment, path: str, build: Build) -> str | None:
     """The system's has it in its name; the wheel's library has not, but the wheel has."""
-    wheel = patient.distribution(f"nvidia-cudnn-cu{build.cuda_major}")
+    wheel = target.distribution(f"nvidia-cudnn-cu{build.cuda_major}")
     if wheel is not None and Path(path).is_relative_to((wheel.folder / "nvidia" / "cudnn").resolve()):
         return ".".join(wheel.version.split(".")[:3])
     return version_of(path)

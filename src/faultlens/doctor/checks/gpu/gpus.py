@@ -9,7 +9,7 @@ from faultlens.records.finding import Examination, Finding
 from faultlens.system.gpus import Gpus
 from faultlens.system.nvidia_smi import Gpu
 from faultlens.target_env.cuda_libraries import driver_library, numbers, version_of
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.target_env.tensorflow_build import read_build
 
 # Errors of the hardware, in the words of NVIDIA's catalogue of Xids; all others are made by programs, or unclear.
@@ -44,10 +44,10 @@ class GpusCheck(Check):
     position = 62
     causes = ("gpu-driver-mismatch",)
 
-    def examine(self, patient: Patient) -> Examination:
-        gpus = patient.gpus
-        build = read_build(patient.tensorflow) if patient.tensorflow else None
-        library = driver_library(patient) if gpus.kernel_module else None
+    def examine(self, target: TargetEnvironment) -> Examination:
+        gpus = target.gpus
+        build = read_build(target.tensorflow) if target.tensorflow else None
+        library = driver_library(target) if gpus.kernel_module else None
         return self.judge(gpus, library, used=build is None or build.cuda is not None)
 
     def judge(self, gpus: Gpus, library: str | None, used: bool = True) -> Examination:

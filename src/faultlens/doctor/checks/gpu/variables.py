@@ -9,7 +9,7 @@ from faultlens.records.crash import Record
 from faultlens.records.finding import Examination, Finding
 from faultlens.system.gpus import Gpus
 from faultlens.system.nvidia_smi import Gpu
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.target_env.tensorflow_build import read_build
 from faultlens.target_env.xla_flags import FOREIGN, FlagFault, faults, known_names, split
 from faultlens.text.safe import one_line
@@ -53,17 +53,17 @@ class GpuVariables(Check):
     position = 64
     causes = ("op-check-failed",)  # what the abort of XLA looks like
 
-    def examine(self, patient: Patient) -> Examination:
-        tensorflow = patient.tensorflow
+    def examine(self, target: TargetEnvironment) -> Examination:
+        tensorflow = target.tensorflow
         knows = known_names(tensorflow.folder) if tensorflow else None
         wrong: list[FlagFault] = []
         for variable in FOREIGN:
-            value = patient.variables.get(variable)
+            value = target.variables.get(variable)
             if value and knows:
-                wrong += faults(variable, value, patient.directory, knows)
+                wrong += faults(variable, value, target.directory, knows)
         build = read_build(tensorflow) if tensorflow else None
         used = build is None or build.cuda is not None
-        return self.judge(patient.variables, patient.gpus if used else Gpus(), wrong)
+        return self.judge(target.variables, target.gpus if used else Gpus(), wrong)
 
     def judge(self, variables: Mapping[str, str], gpus: Gpus, wrong: Sequence[FlagFault]) -> Examination:
         values = {name: variables[name] for name in LOOKED_AT if name in variables}

@@ -10,7 +10,7 @@ from faultlens.knowledge.needs import Need, Threads, Version
 from faultlens.records.crash import Limit
 from faultlens.records.finding import Examination, Finding
 from faultlens.system.allowance import Allowance
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.sizes import KIB, in_words
 
 
@@ -30,8 +30,8 @@ class AddressSpace(Check):
     position = 72
     causes = ("address-space-limit",)
 
-    def examine(self, patient: Patient) -> Examination:
-        return self.judge(patient.limits, patient.allowance, expected_threads(patient), minor_version(patient))
+    def examine(self, target: TargetEnvironment) -> Examination:
+        return self.judge(target.limits, target.allowance, expected_threads(target), minor_version(target))
 
     def judge(
         self, limits: Mapping[str, Limit], allowance: Allowance, threads: Threads, version: Version | None

@@ -7,7 +7,7 @@ from faultlens.doctor.raising import raise_rlimit
 from faultlens.knowledge.needs import CPU_SECONDS, CPU_SECONDS_SEEN
 from faultlens.records.crash import Limit
 from faultlens.records.finding import Examination, Finding
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 
 class CpuTime(Check):
@@ -26,8 +26,8 @@ class CpuTime(Check):
     position = 73
     causes = ("cpu-time-limit",)
 
-    def examine(self, patient: Patient) -> Examination:
-        limit = patient.limits.get("RLIMIT_CPU")
+    def examine(self, target: TargetEnvironment) -> Examination:
+        limit = target.limits.get("RLIMIT_CPU")
         return self.skipped("RLIMIT_CPU cannot be read") if limit is None else self.judge(limit)
 
     def judge(self, limit: Limit) -> Examination:

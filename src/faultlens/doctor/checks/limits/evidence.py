@@ -6,7 +6,7 @@ from faultlens.doctor.check import Check
 from faultlens.records.crash import Limit
 from faultlens.records.finding import Examination
 from faultlens.system.crash_settings import CrashSettings, own_crash_settings
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.sizes import in_words
 
 ONLY_PARENTS, ONLY_ADMINISTRATORS = 1, 2  # of kernel.yama.ptrace_scope
@@ -23,8 +23,8 @@ class CrashEvidence(Check):
     looks_at = "core_pattern, ulimit -c, ptrace scope and the kernel log: what a crash would leave behind"
     position = 80
 
-    def examine(self, patient: Patient) -> Examination:
-        return self.judge(own_crash_settings(), patient.limits.get("RLIMIT_CORE"))
+    def examine(self, target: TargetEnvironment) -> Examination:
+        return self.judge(own_crash_settings(), target.limits.get("RLIMIT_CORE"))
 
     def judge(self, settings: CrashSettings, core: Limit | None) -> Examination:
         cores = _cores(settings, core)

@@ -10,7 +10,7 @@ from faultlens.records.crash import MachineState
 from faultlens.records.diagnosis import Fix
 from faultlens.records.finding import Examination, Finding
 from faultlens.system.allowance import Allowance
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.sizes import GIB, in_words
 
 ENOUGH = 2 * GIB
@@ -39,8 +39,8 @@ class Memory(Check):
     position = 70
     causes = ("out-of-memory-kill",)
 
-    def examine(self, patient: Patient) -> Examination:
-        return self.judge(patient.allowance, patient.machine)
+    def examine(self, target: TargetEnvironment) -> Examination:
+        return self.judge(target.allowance, target.machine)
 
     def judge(self, allowance: Allowance, machine: MachineState) -> Examination:
         places = list(_places(allowance, machine))

@@ -7,7 +7,7 @@ from faultlens.doctor.raising import raise_rlimit
 from faultlens.knowledge.needs import INTERLEAVED_FILES, OPEN_FILES, OPEN_FILES_INTERLEAVED
 from faultlens.records.crash import Limit
 from faultlens.records.finding import Examination, Finding
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 ENOUGH = 4096
 
@@ -25,8 +25,8 @@ class OpenFiles(Check):
     position = 76
     causes = ("file-descriptor-limit",)
 
-    def examine(self, patient: Patient) -> Examination:
-        limit = patient.limits.get("RLIMIT_NOFILE")
+    def examine(self, target: TargetEnvironment) -> Examination:
+        limit = target.limits.get("RLIMIT_NOFILE")
         return self.skipped("RLIMIT_NOFILE cannot be read") if limit is None else self.judge(limit)
 
     def judge(self, limit: Limit) -> Examination:

@@ -11,7 +11,7 @@ from faultlens.records.crash import Limit
 from faultlens.records.diagnosis import Fix
 from faultlens.records.finding import Examination, Finding, Repair
 from faultlens.system.storage import Folder, look_at, would_be
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.sizes import GIB, KIB, in_words
 
 SHM = "/dev/shm"
@@ -42,14 +42,14 @@ class Storage(Check):
     position = 78
     causes = ("disk-full", "shared-memory-full")
 
-    def examine(self, patient: Patient) -> Examination:
+    def examine(self, target: TargetEnvironment) -> Examination:
         return self.judge(
             shared=look_at(SHM),
-            working=look_at(patient.directory),
-            temporary=[look_at(path) for path in _temporary(patient.variables)],
-            saving=[would_be(patient.directory / path) for path in patient.wishes.folders],
-            may_mount=patient.allowance.may_mount,
-            file_size=patient.limits.get("RLIMIT_FSIZE"),
+            working=look_at(target.directory),
+            temporary=[look_at(path) for path in _temporary(target.variables)],
+            saving=[would_be(target.directory / path) for path in target.options.folders],
+            may_mount=target.allowance.may_mount,
+            file_size=target.limits.get("RLIMIT_FSIZE"),
         )
 
     def judge(

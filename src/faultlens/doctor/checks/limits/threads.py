@@ -11,7 +11,7 @@ from faultlens.records.crash import Limit
 from faultlens.records.diagnosis import Fix
 from faultlens.records.finding import Examination, Finding
 from faultlens.system.allowance import Allowance
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 from faultlens.text.sizes import KIB, MIB, in_words
 
 DEFAULT_STACK = 2 * MIB  # of a thread where RLIMIT_STACK is unlimited (glibc, x86-64)
@@ -44,8 +44,8 @@ class ThreadCount(Check):
     position = 74
     causes = ("thread-limit", "thread-stack-too-small")
 
-    def examine(self, patient: Patient) -> Examination:
-        return self.judge(patient.limits, patient.allowance, expected_threads(patient))
+    def examine(self, target: TargetEnvironment) -> Examination:
+        return self.judge(target.limits, target.allowance, expected_threads(target))
 
     def judge(self, limits: Mapping[str, Limit], allowance: Allowance, threads: needs.Threads) -> Examination:
         places = sorted(_places(limits, allowance, threads))
@@ -81,13 +81,13 @@ class ThreadCount(Check):
         )
 
 
-def expected_threads(patient: Patient) -> needs.Threads:
-    return needs.threads(patient.allowance.cpus, patient.variables, minor_version(patient))
+def expected_threads(target: TargetEnvironment) -> needs.Threads:
+    return needs.threads(target.allowance.cpus, target.variables, minor_version(target))
 
 
-def minor_version(patient: Patient) -> needs.Version | None:
+def minor_version(target: TargetEnvironment) -> needs.Version | None:
     """(2, 21), of the TensorFlow that is installed."""
-    found = re.match(r"(\d+)\.(\d+)", patient.tensorflow.version if patient.tensorflow else "")
+    found = re.match(r"(\d+)\.(\d+)", target.tensorflow.version if target.tensorflow else "")
     return (int(found[1]), int(found[2])) if found else None
 
 

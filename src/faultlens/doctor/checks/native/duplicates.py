@@ -13,7 +13,7 @@ from faultlens.system.elf import ElfError
 from faultlens.system.linkage import shared_symbols
 from faultlens.system.loader import Library, Process
 from faultlens.target_env.loading import LoadingError, imagine
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 # Intel's and LLVM's runtime under the names that they have in wheels: libiomp5.so, libomp-a8b2c3.so.5.
 _LLVM_OPENMP = re.compile(r"lib(?:omp|iomp5)(?![a-z])[^/]*\.so")
@@ -57,13 +57,13 @@ class Duplicates(Check):
     position = 48
     causes = ("duplicate-openmp",)
 
-    def examine(self, patient: Patient) -> Examination:
-        installed = [path for path in patient.native_files if _ANY_OPENMP.match(path.name)]
+    def examine(self, target: TargetEnvironment) -> Examination:
+        installed = [path for path in target.native_files if _ANY_OPENMP.match(path.name)]
         try:
-            users = _users(patient)
+            users = _users(target)
         except LoadingError as reason:
             return self.skipped(str(reason))
-        found = self._finding(users, patient)
+        found = self._finding(users, target)
         count = f"{len(installed)} OpenMP runtimes are installed" if len(installed) > 1 else "no second OpenMP runtime"
         return self.judged(
             [found] if found else [],
@@ -71,19 +71,19 @@ class Duplicates(Check):
             [
                 *map(str, installed),
                 *(f"{user.name} loads {user.runtime.path}" for user in users),
-                *_copies(patient),
-                *(_shared(patient) if patient.wishes.deep else ()),
+                *_copies(target),
+                *(_shared(target) if target.options.deep else ()),
             ],
         )
 
-    def _finding(self, users: list[User], patient: Patient) -> Finding | None:
+    def _finding(self, users: list[User], target: TargetEnvironment) -> Finding | None:
         first = users[0] if users else None
         second = next(
             (user for user in users if first and user.runtime is not first.runtime and user.name != first.name), None
         )
         if first is None or second is None:
             return None
-        allowed = patient.variables.get(_ALLOWED)
+        allowed = target.variables.get(_ALLOWED)
         remove = second if not second.given else first
         return self.warning(
             f"{first.name} and {second.name} bring two OpenMP runtimes: using both aborts with OMP: Error #15",
@@ -108,7 +108,7 @@ class Duplicates(Check):
                     [
                         fix(
                             f"or do without {remove.name}",
-                            f"{patient.interpreter.pip} uninstall {remove.name}",
+                            f"{target.interpreter.pip} uninstall {remove.name}",
                             safe=False,
                         )
                     ]
@@ -119,10 +119,10 @@ class Duplicates(Check):
         )
 
 
-def _copies(patient: Patient) -> Iterator[str]:
+def _copies(target: TargetEnvironment) -> Iterator[str]:
     """Libraries that several packages bring, each under a name of its own: worth knowing, and no harm."""
     found: dict[str, list[Path]] = {}
-    for path in patient.native_files:
+    for path in target.native_files:
         if match := _BROUGHT.match(path.name):
             found.setdefault(match[1], []).append(path)
     for name, paths in found.items():
@@ -130,25 +130,25 @@ def _copies(patient: Patient) -> Iterator[str]:
             yield f"{name} {len(paths)} times: {', '.join(map(str, paths))}"
 
 
-def _shared(patient: Patient) -> Iterator[str]:
+def _shared(target: TargetEnvironment) -> Iterator[str]:
     """Libraries of different origin that define the same names."""
-    paths = [library.path for library in patient.loading.process.libraries]
+    paths = [library.path for library in target.loading.process.libraries]
     for (one, other), count in shared_symbols(map(os.path.normpath, paths)).items():
         if count >= MANY and _package(Path(one)) != _package(Path(other)):
             yield f"{one} and {other} both define {count} symbols"
 
 
-def _users(patient: Patient) -> list[User]:
+def _users(target: TargetEnvironment) -> list[User]:
     """Those that load a runtime of the LLVM family, in the order of loading."""
     candidates = [
-        path for path, dynamic in sorted(patient.dynamics.items()) if any(map(_LLVM_OPENMP.match, dynamic.needed))
+        path for path, dynamic in sorted(target.dynamics.items()) if any(map(_LLVM_OPENMP.match, dynamic.needed))
     ]
-    candidates = [path for path in candidates if _fits_python(path, patient.interpreter.abi)]
-    if not candidates and not patient.wishes.ops:
+    candidates = [path for path in candidates if _fits_python(path, target.interpreter.abi)]
+    if not candidates and not target.options.ops:
         return []
-    process = imagine(patient, patient.variables).process
+    process = imagine(target, target.variables).process
     found = [_loaded(process, path, _package(path), given=False) for path in candidates]
-    found += [_loaded(process, path.absolute(), path.name, given=True) for path in patient.wishes.ops]
+    found += [_loaded(process, path.absolute(), path.name, given=True) for path in target.options.ops]
     return [user for user in found if user is not None]
 
 

@@ -12,7 +12,7 @@ from faultlens.records.finding import Examination, Finding
 from faultlens.system.loader import Fault, Process
 from faultlens.target_env.distributions import Distribution
 from faultlens.target_env.loading import OPTIONAL, Loading, LoadingError, Refusal, describe, needs, newest
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 # Libraries of the system that wheels count on, and the packages of Debian and Ubuntu that bring them.
 _DEBIAN = {
@@ -44,9 +44,9 @@ class Libraries(Check):
     position = 40
     causes = ("wrong-library-loaded",)
 
-    def examine(self, patient: Patient) -> Examination:
+    def examine(self, target: TargetEnvironment) -> Examination:
         try:
-            loading, undisturbed = patient.loading, patient.undisturbed_loading
+            loading, undisturbed = target.loading, target.undisturbed_loading
         except LoadingError as reason:
             return self.skipped(str(reason))
         count = sum(bool(module.package) for module in loading.modules)
@@ -56,15 +56,15 @@ class Libraries(Check):
         spared = [each for each in refusals if each.module.package in OPTIONAL]
         missed = [f"{each.module.package} goes on in Python: {describe(each.fault)}" for each in spared]
         return self.judged(
-            (self._finding(patient, group) for group in _groups(each for each in refusals if each not in spared)),
+            (self._finding(target, group) for group in _groups(each for each in refusals if each not in spared)),
             f"{count - len(spared)} modules find their libraries{_versions(undisturbed.process)}",
             [*missed, *_details(undisturbed)],
         )
 
-    def _finding(self, patient: Patient, group: list[Refusal]) -> Finding:
+    def _finding(self, target: TargetEnvironment, group: list[Refusal]) -> Finding:
         first, fault = group[0], group[0].fault
         others = f" and {len(group) - 1} more files" if len(group) > 1 else ""
-        forbidden = _forbidden(patient, fault)
+        forbidden = _forbidden(target, fault)
         title = (f"{forbidden.name} may not be read" if forbidden else describe(fault)) + others
         evidence = [(needs(each.fault), "ELF dynamic section") for each in group[:SHOWN]]
         if forbidden:
@@ -77,7 +77,7 @@ class Libraries(Check):
         if not first.module.is_required:
             title = f"import {first.module.package} fails: {title}"
         allow = [fix("let everyone read it", shlex.join(("chmod", "a+r", str(forbidden))))] if forbidden else None
-        return told(title, evidence, allow or _fixes(patient, fault))
+        return told(title, evidence, allow or _fixes(target, fault))
 
 
 def in_any_case(loading: Loading, undisturbed: Loading) -> list[Refusal]:
@@ -98,16 +98,16 @@ def _groups(refusals: Iterable[Refusal]) -> list[list[Refusal]]:
 # ------------------------------------------------------------------------------------------------------------ fixes
 
 
-def _fixes(patient: Patient, fault: Fault) -> Iterator[Fix]:
-    owner = _owner(patient, fault.taken or fault.name if fault.kind != "version" else fault.by)
+def _fixes(target: TargetEnvironment, fault: Fault) -> Iterator[Fix]:
+    owner = _owner(target, fault.taken or fault.name if fault.kind != "version" else fault.by)
     if fault.kind != "version" and owner:
         file = Path(fault.name).name
-        yield fix(f"install {owner.name} again: {file} is one of its files", _again(patient, owner))
+        yield fix(f"install {owner.name} again: {file} is one of its files", _again(target, owner))
         return
-    if fault.kind == "missing" and (copy := _copy(patient, fault.name)):
+    if fault.kind == "missing" and (copy := _copy(target, fault.name)):
         yield fix(f"show the loader {copy}", f"export LD_LIBRARY_PATH={shlex.quote(str(copy.parent))}", safe=False)
     if any(version.startswith("GLIBC_") for version in fault.versions):
-        python = ".".join(map(str, (patient.interpreter.version or (3,))[:2]))
+        python = ".".join(map(str, (target.interpreter.version or (3,))[:2]))
         needed = newest(fault.versions).removeprefix("GLIBC_")
         yield fix(
             f"use a system with glibc {needed} or newer",
@@ -116,21 +116,21 @@ def _fixes(patient: Patient, fault: Fault) -> Iterator[Fix]:
             safe=False,
         )
     else:
-        yield _from_system(patient, fault)
+        yield _from_system(target, fault)
     if owner:
         yield fix(
             f"or install a build of {owner.name} for older systems",
-            f"{patient.interpreter.pip} install '{owner.name}<{owner.version}'",
+            f"{target.interpreter.pip} install '{owner.name}<{owner.version}'",
             safe=False,
         )
 
 
-def _from_system(patient: Patient, fault: Fault) -> Fix:
-    conda = (Path(patient.interpreter.prefix) / "conda-meta").is_dir()
+def _from_system(target: TargetEnvironment, fault: Fault) -> Fix:
+    conda = (Path(target.interpreter.prefix) / "conda-meta").is_dir()
     if conda and any(version.startswith(_CPP) for version in fault.versions):
         return fix("install a newer libstdc++", "conda install -c conda-forge libstdcxx-ng")
     name = fault.name
-    if re.search("debian|ubuntu", patient.machine.distribution or "", re.IGNORECASE):
+    if re.search("debian|ubuntu", target.machine.distribution or "", re.IGNORECASE):
         package = _DEBIAN.get(name)
         verb = "apt-get install --only-upgrade" if fault.kind == "version" else "apt-get install"
         return (
@@ -141,32 +141,32 @@ def _from_system(patient: Patient, fault: Fault) -> Fix:
     return fix(f"install the package that brings {name}", f"dnf install '{name}()(64bit)'", safe=False)
 
 
-def _owner(patient: Patient, file: str) -> Distribution | None:
+def _owner(target: TargetEnvironment, file: str) -> Distribution | None:
     """The package whose list of files has it."""
     path = Path(os.path.normpath(file))
-    for each in patient.distributions:
+    for each in target.distributions:
         listed = [entry for entry in each.files if entry.endswith(f"/{path.name}")]
         if any("/" not in file or each.folder / entry == path for entry in listed):
             return each
     return None
 
 
-def _again(patient: Patient, owner: Distribution) -> str:
-    return f"{patient.interpreter.pip} install --force-reinstall --no-deps {owner.name}=={owner.version}"
+def _again(target: TargetEnvironment, owner: Distribution) -> str:
+    return f"{target.interpreter.pip} install --force-reinstall --no-deps {owner.name}=={owner.version}"
 
 
-def _forbidden(patient: Patient, fault: Fault) -> Path | None:
+def _forbidden(target: TargetEnvironment, fault: Fault) -> Path | None:
     """The library among the packages that the loader passes over because this user may not read it."""
     if fault.kind != "missing":
         return None
-    alike = [path for path in patient.native_files if path.name == Path(fault.name).name]
+    alike = [path for path in target.native_files if path.name == Path(fault.name).name]
     return next(
         (path for path in alike if os.path.exists(path) and not os.access(path, os.R_OK, effective_ids=True)), None
     )
 
 
-def _copy(patient: Patient, name: str) -> Path | None:
-    return next((path for path in patient.dynamics if path.name == name), None)
+def _copy(target: TargetEnvironment, name: str) -> Path | None:
+    return next((path for path in target.dynamics if path.name == name), None)
 
 
 # ---------------------------------------------------------------------------------------------------------- wording

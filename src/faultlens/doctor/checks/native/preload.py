@@ -12,7 +12,7 @@ from faultlens.system.linkage import exported_of, exports_of, imports
 from faultlens.system.loader import Library
 from faultlens.target_env.loading import Loading, LoadingError, Refusal, describe, needs
 from faultlens.target_env.swaps import Swap, consequence, only_with_variables, swapped, without
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 VARIABLE = "LD_PRELOAD"
 _ASAN, _LIBSTDCXX = "__asan_init", "libstdc++.so.6"
@@ -74,10 +74,10 @@ class Preload(Check):
     position = 46
     causes = ("duplicate-native-library", "wrong-library-loaded", "allocator-mismatch")
 
-    def examine(self, patient: Patient) -> Examination:
-        value = patient.variables.get(VARIABLE, "").strip(": ")
+    def examine(self, target: TargetEnvironment) -> Examination:
+        value = target.variables.get(VARIABLE, "").strip(": ")
         try:
-            loading, undisturbed = patient.loading, patient.undisturbed_loading
+            loading, undisturbed = target.loading, target.undisturbed_loading
         except LoadingError as reason:
             return self.skipped(str(reason))
         forced = loading.process.preloaded
@@ -87,14 +87,14 @@ class Preload(Check):
         for overlap in overlaps(loading):
             if overlap.is_mixture:
                 mixtures.setdefault(overlap.intruder, overlap)
-        findings = [self._mixed(overlap, value, patient) for overlap in mixtures.values()]
-        findings += [self._refused(each, value, patient) for each in _because_of(forced, loading, undisturbed)]
+        findings = [self._mixed(overlap, value, target) for overlap in mixtures.values()]
+        findings += [self._refused(each, value, target) for each in _because_of(forced, loading, undisturbed)]
         misplaced = [library for library in forced if library not in mixtures]
         findings += [
-            self._replaced(swap, value, patient) for swap in swapped(loading, undisturbed, misplaced) if swap.user
+            self._replaced(swap, value, target) for swap in swapped(loading, undisturbed, misplaced) if swap.user
         ]
         findings += self._alone(loading, value)
-        findings += [found for library in forced for found in self._allocator(library, value, patient)]
+        findings += [found for library in forced for found in self._allocator(library, value, target)]
         kinds = {library.path: _kind(library.path) for library in forced}
         details = [f"{path}: {kind or 'of no kind that is known to be preloaded'}" for path, kind in kinds.items()]
         details += [
@@ -102,7 +102,7 @@ class Preload(Check):
         ]
         return self.judged(findings, _summary(kinds, loading.process.not_preloaded), details)
 
-    def _mixed(self, overlap: Overlap, value: str, patient: Patient) -> Finding:
+    def _mixed(self, overlap: Overlap, value: str, target: TargetEnvironment) -> Finding:
         intruder, victim = Path(overlap.intruder.path).name, overlap.victim.name
         entry = _entry(overlap.intruder)
         return self.error(
@@ -115,29 +115,29 @@ class Preload(Check):
                     "symbol tables",
                 ),
             ],
-            [_take_out(entry.path, value, patient)],
+            [_take_out(entry.path, value, target)],
             causes=("duplicate-native-library",),
         )
 
-    def _refused(self, refusal: Refusal, value: str, patient: Patient) -> Finding:
+    def _refused(self, refusal: Refusal, value: str, target: TargetEnvironment) -> Finding:
         fault = refusal.fault
         told = self.error if refusal.module.is_required else self.warning
         entry = fault.taken or fault.by
         return told(
             f"with {VARIABLE}, {describe(fault)}",
             [(needs(fault), "ELF dynamic section"), (f"{VARIABLE} is {value}", "environment")],
-            [_take_out(entry, value, patient)],
+            [_take_out(entry, value, target)],
             causes=("wrong-library-loaded",),
         )
 
-    def _replaced(self, swap: Swap, value: str, patient: Patient) -> Finding:
+    def _replaced(self, swap: Swap, value: str, target: TargetEnvironment) -> Finding:
         """A preloaded library bears the name of another, and does not fit in its place."""
-        fatal, what = consequence(swap, patient)
+        fatal, what = consequence(swap, target)
         told = self.error if fatal else self.warning
         return told(
             f"{swap.taken.name} is preloaded, which does not fit: {what}",
             [*swap.evidence, (f"{VARIABLE} is {value}", "environment")],
-            [_take_out(swap.taken.path, value, patient)],
+            [_take_out(swap.taken.path, value, target)],
             causes=("wrong-library-loaded",),
         )
 
@@ -162,9 +162,9 @@ class Preload(Check):
                     causes=(),
                 )
 
-    def _allocator(self, library: Library, value: str, patient: Patient) -> Iterator[Finding]:
+    def _allocator(self, library: Library, value: str, target: TargetEnvironment) -> Iterator[Finding]:
         evidence = [(f"{VARIABLE} is {value}", "environment")]
-        fixes = [_take_out(library.path, value, patient)]
+        fixes = [_take_out(library.path, value, target)]
         if exported_of(library.path, _ELECTRIC_FENCE) == _ELECTRIC_FENCE:
             title = f"{library.name} (Electric Fence) is preloaded: importing TensorFlow crashes"
             settings = f"{library.path} exports {' and '.join(sorted(_ELECTRIC_FENCE))}"
@@ -202,8 +202,8 @@ def _because_of(forced: Iterable[Library], loading: Loading, undisturbed: Loadin
     return [each for each in broken if each.fault.taken in paths or each.fault.by in paths][:SHOWN]
 
 
-def _take_out(path: str, value: str, patient: Patient) -> Fix:
-    return fix(f"take {Path(path).name} out of {VARIABLE}", without(VARIABLE, value, path, patient.directory))
+def _take_out(path: str, value: str, target: TargetEnvironment) -> Fix:
+    return fix(f"take {Path(path).name} out of {VARIABLE}", without(VARIABLE, value, path, target.directory))
 
 
 def _entry(library: Library) -> Library:

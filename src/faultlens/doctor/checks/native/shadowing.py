@@ -7,7 +7,7 @@ from faultlens.doctor.check import Check, fix
 from faultlens.records.finding import Examination, Finding
 from faultlens.target_env.loading import LoadingError, Refusal, describe, needs
 from faultlens.target_env.swaps import Swap, consequence, only_with_variables, swapped, without
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 VARIABLE = "LD_LIBRARY_PATH"
 SHOWN = 4
@@ -29,20 +29,20 @@ class Shadowing(Check):
     position = 44
     causes = ("wrong-library-loaded",)
 
-    def examine(self, patient: Patient) -> Examination:
-        value = patient.variables.get(VARIABLE, "")
+    def examine(self, target: TargetEnvironment) -> Examination:
+        value = target.variables.get(VARIABLE, "")
         if not value:
             return self.fine(f"{VARIABLE} is not set")
         try:
-            loading, undisturbed = patient.loading, patient.undisturbed_loading
+            loading, undisturbed = target.loading, target.undisturbed_loading
         except LoadingError as reason:
             return self.skipped(str(reason))
         forced = {library.path for library in loading.process.preloaded}
         refusals = [each for each in only_with_variables(loading, undisturbed) if each.fault.taken not in forced]
         others = [library for library in loading.process.libraries if library.path not in forced]
         swaps = list(swapped(loading, undisturbed, others))
-        findings = [self._refused(refusal, value, patient) for refusal in _one_each(refusals)]
-        findings += [found for swap in _gravest(swaps) if (found := self._swapped(swap, value, patient))]
+        findings = [self._refused(refusal, value, target) for refusal in _one_each(refusals)]
+        findings += [found for swap in _gravest(swaps) if (found := self._swapped(swap, value, target))]
         taken = [library.name for library in loading.process.libraries if library.via == VARIABLE]
         names = ", ".join(taken[:SHOWN]) + (", …" if len(taken) > SHOWN else "")
         summary = (
@@ -52,7 +52,7 @@ class Shadowing(Check):
         )
         return self.judged(findings, summary, (fact for swap in swaps for fact, _ in swap.evidence))
 
-    def _refused(self, refusal: Refusal, value: str, patient: Patient) -> Finding:
+    def _refused(self, refusal: Refusal, value: str, target: TargetEnvironment) -> Finding:
         fault = refusal.fault
         told = self.error if refusal.module.is_required else self.warning
         return told(
@@ -63,21 +63,21 @@ class Shadowing(Check):
                 *([(f"the loader would take {fault.taken}", "search order of the loader")] if fault.taken else []),
                 (f"without {VARIABLE} it is loaded", "search order of the loader"),
             ],
-            [fix(f"take that folder out of {VARIABLE}", without(VARIABLE, value, fault.taken, patient.directory))],
+            [fix(f"take that folder out of {VARIABLE}", without(VARIABLE, value, fault.taken, target.directory))],
         )
 
-    def _swapped(self, swap: Swap, value: str, patient: Patient) -> Finding | None:
-        tensorflow = next(patient.packages_named("tensorflow"), None)
+    def _swapped(self, swap: Swap, value: str, target: TargetEnvironment) -> Finding | None:
+        tensorflow = next(target.packages_named("tensorflow"), None)
         of_tensorflow = tensorflow is not None and swap.instead.path.startswith(f"{tensorflow}/")
         if not swap.user and not of_tensorflow:
             return None
         whose = "another TensorFlow's" if of_tensorflow else "another"
-        fatal, what = consequence(swap, patient)
+        fatal, what = consequence(swap, target)
         told = self.error if fatal else self.warning
         return told(
             f"{VARIABLE} brings {whose} {swap.taken.name}{f': {what}' if what else ''}",
             [*swap.evidence, (f"{VARIABLE} is {value}", "environment")],
-            [fix(f"take that folder out of {VARIABLE}", without(VARIABLE, value, swap.taken.path, patient.directory))],
+            [fix(f"take that folder out of {VARIABLE}", without(VARIABLE, value, swap.taken.path, target.directory))],
         )
 
 

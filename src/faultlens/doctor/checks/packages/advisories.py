@@ -6,7 +6,7 @@ from faultlens.doctor.check import Check
 from faultlens.knowledge import Known, all_known_crashes
 from faultlens.knowledge.crashes import ADVISORIES
 from faultlens.records.finding import Examination
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 
 class Advisories(Check):
@@ -20,10 +20,10 @@ class Advisories(Check):
     looks_at = "published advisories and ops known to die in the installed TensorFlow"
     position = 30
 
-    def examine(self, patient: Patient) -> Examination:
-        if patient.tensorflow is None:
+    def examine(self, target: TargetEnvironment) -> Examination:
+        if target.tensorflow is None:
             return self.skipped("TensorFlow is not installed")
-        version = patient.tensorflow.version
+        version = target.tensorflow.version
         published, tried = split(all_known_crashes(version))
         advisories = f"{len(published) or 'no'} advisor{'y' if len(published) == 1 else 'ies'}"
         ops = sorted({op for known in tried for op in known.ops})

@@ -16,7 +16,7 @@ from faultlens.target_env.extension_modules import built_for, for_others_only
 from faultlens.target_env.imports import Module, would_import
 from faultlens.target_env.installed_files import File, Sources, inspect, native_files, sources
 from faultlens.target_env.requirements import demand, needed_by
-from faultlens.target_env.target import TENSORFLOW_WHEELS, Patient
+from faultlens.target_env.target import TENSORFLOW_WHEELS, TargetEnvironment
 
 # (module, package, what fails without its compiled modules), each tried by hiding them from the import.
 COMPILED = (
@@ -74,28 +74,28 @@ class Installation(Check):
     position = 28
     causes = ("wrong-library-loaded", "python-exception")
 
-    def examine(self, patient: Patient) -> Examination:
-        folders = [Path(entry) for entry in dict.fromkeys(patient.interpreter.path)]
+    def examine(self, target: TargetEnvironment) -> Examination:
+        folders = [Path(entry) for entry in dict.fromkeys(target.interpreter.path)]
         found = [
             each for folder in folders for each in sorted(in_folder(folder), key=lambda each: (each.key, each.version))
         ]
-        packages = [look(each, deep=patient.wishes.deep) for each in found]
+        packages = [look(each, deep=target.options.deep) for each in found]
         if not packages:
             return self.skipped("no packages are installed")
         twice = same_name(packages)
         shared = sharing_tensorflow(packages)
         spoken_for = [package for group in (*twice, *shared) for package in group]
         told = [package.distribution for package in spoken_for]
-        own = {each: sources(each, deep=patient.wishes.deep) for each in imported(patient) if each not in told}
+        own = {each: sources(each, deep=target.options.deep) for each in imported(target) if each not in told}
         findings = [
-            *(finding for group in twice for finding in self._twice(patient, group)),
-            *(finding for group in shared for finding in self._shared(patient, group)),
-            *self._damaged(patient, [package for package in packages if package not in spoken_for]),
-            *self._forbidden(patient, packages),
-            *self._remnant(patient),
-            *self._other_python(patient),
-            *self._mixed(patient, own),
-            *self._incomplete(patient, own),
+            *(finding for group in twice for finding in self._twice(target, group)),
+            *(finding for group in shared for finding in self._shared(target, group)),
+            *self._damaged(target, [package for package in packages if package not in spoken_for]),
+            *self._forbidden(target, packages),
+            *self._remnant(target),
+            *self._other_python(target),
+            *self._mixed(target, own),
+            *self._incomplete(target, own),
         ]
         count = sum(len(package.files) for package in packages)
         summary = f"{count} native files of {len(packages)} packages are there and whole"
@@ -106,7 +106,7 @@ class Installation(Check):
         details += [f"{place}: left behind by pip, nothing imports it" for place in left_behind(folders)]
         return self.judged(findings, summary, details)
 
-    def _twice(self, patient: Patient, group: tuple[Package, ...]) -> Iterator[Finding]:
+    def _twice(self, target: TargetEnvironment, group: tuple[Package, ...]) -> Iterator[Finding]:
         """Two releases of one package in one folder."""
         name, versions = group[0].distribution.key, " and ".join(each.distribution.version for each in group)
         present = [package for package in group if package.is_whole and package.files]
@@ -123,10 +123,10 @@ class Installation(Check):
             yield self.error(
                 f"{name}: files of {versions} are mixed in one folder",
                 [(f"{each.distribution.version}: {_count(each)}", str(each.distribution.metadata)) for each in group],
-                (fix(f"remove both and install {name} once more", _again(patient, group[-1].distribution)),),
+                (fix(f"remove both and install {name} once more", _again(target, group[-1].distribution)),),
             )
 
-    def _shared(self, patient: Patient, group: tuple[Package, ...]) -> Iterator[Finding]:
+    def _shared(self, target: TargetEnvironment, group: tuple[Package, ...]) -> Iterator[Finding]:
         """Several wheels that write the folder `tensorflow`."""
         named = " and ".join(f"{each.distribution.key} {each.distribution.version}" for each in group)
         evidence = [
@@ -138,10 +138,10 @@ class Installation(Check):
         others = [each.distribution for each in group if each.distribution is not kept]
         # Removing one takes files of the other with it, so the one that is kept is installed anew.
         commands = (
-            pip(patient, "uninstall", "--yes", *(other.key for other in others)),
-            pip(patient, "install", "--no-deps", "--force-reinstall", f"{kept.key}=={kept.version}"),
+            pip(target, "uninstall", "--yes", *(other.key for other in others)),
+            pip(target, "install", "--no-deps", "--force-reinstall", f"{kept.key}=={kept.version}"),
         )
-        undo = tuple(pip(patient, "install", "--no-deps", f"{other.key}=={other.version}") for other in others)
+        undo = tuple(pip(target, "install", "--no-deps", f"{other.key}=={other.version}") for other in others)
         cure = fix(f"keep {kept.key} {kept.version} only", " && ".join(map(shlex.join, commands)))
         repair = Repair(commands=commands, undo=undo)
         hiding = [pair for other in others for pair in stale(other, kept)]
@@ -158,8 +158,8 @@ class Installation(Check):
             title = f"{named} share a folder: the libraries are those of {kept.version}, removing one breaks the other"
             yield self.warning(title, evidence, (cure,), repair=repair)
 
-    def _damaged(self, patient: Patient, packages: Iterable[Package]) -> Iterator[Finding]:
-        needed = needed_by(patient.tensorflow.distribution, patient) if patient.tensorflow else frozenset()
+    def _damaged(self, target: TargetEnvironment, packages: Iterable[Package]) -> Iterator[Finding]:
+        needed = needed_by(target.tensorflow.distribution, target) if target.tensorflow else frozenset()
         for package in packages:
             owner = package.distribution
             damaged = [file for file in package.files if file.state == "damaged"]
@@ -168,7 +168,7 @@ class Installation(Check):
                 missing = []  # slimmed on purpose, as far as anyone can tell
             if not damaged and not missing:
                 continue
-            cure = reinstalled(patient, owner, tuple(file.listed.path for file in damaged))
+            cure = reinstalled(target, owner, tuple(file.listed.path for file in damaged))
             grave = owner.key in needed and owner.key not in OPTIONAL and (damaged or _vital(missing))
             tell = self.error if grave else self.warning
             bad = sorted(damaged or missing, key=lambda file: not _vital([file]))
@@ -182,7 +182,7 @@ class Installation(Check):
                 repair=cure.repair,
             )
 
-    def _forbidden(self, patient: Patient, packages: Iterable[Package]) -> Iterator[Finding]:
+    def _forbidden(self, target: TargetEnvironment, packages: Iterable[Package]) -> Iterator[Finding]:
         """Folders that this user may not enter: files in them are there for others only."""
         for package in packages:
             owner = package.distribution
@@ -194,63 +194,63 @@ class Installation(Check):
             if not folders:
                 continue
             command = shlex.join(("chmod", "-R", "a+rX", *map(str, folders)))
-            tell = self.error if patient.tensorflow and _vital(files) else self.warning
+            tell = self.error if target.tensorflow and _vital(files) else self.warning
             yield tell(
                 f"{owner.key} {owner.version}: {len(files)} native files are in folders that this user may not enter",
                 [(f"{file.listed.path.name}: {file.why}", str(file.listed.path)) for file in files[:SHOWN]],
                 (fix("let everyone read them", command),),
             )
 
-    def _other_python(self, patient: Patient) -> Iterator[Finding]:
+    def _other_python(self, target: TargetEnvironment) -> Iterator[Finding]:
         """One finding for each folder: all that is wrong in it came the same way."""
-        foreign = tuple(for_another_python(patient))
+        foreign = tuple(for_another_python(target))
         for entry in dict.fromkeys(each.module.entry for each in foreign):
             group = [each for each in foreign if each.module.entry == entry]
             names = ", ".join(each.project for each in group)
             python = "{}.{}".format(*(built_for(group[0].files[0].name) or ()))
-            own = ".".join(map(str, (patient.interpreter.version or ())[:2]))
+            own = ".".join(map(str, (target.interpreter.version or ())[:2]))
             owners = [each for each in in_folder(entry) if each.key in {one.project for one in group}]
             files = tuple(file for each in group for file in each.files)
             repair: Repair | None = None
-            if command := without(patient, entry):
+            if command := without(target, entry):
                 cure = fix(f"take {entry} off PYTHONPATH", command)
             else:
                 wanted = [f"{each.key}=={each.version}" for each in owners] or [each.project for each in group]
-                install = pip(patient, "install", "--no-deps", "--force-reinstall", *wanted)
+                install = pip(target, "install", "--no-deps", "--force-reinstall", *wanted)
                 cure = fix(f"install {names} for this Python", shlex.join(install))
                 kept = set_aside(files)
-                if entry == own_folder(patient):
+                if entry == own_folder(target):
                     repair = Repair(commands=(*kept.commands, install), undo=kept.undo)
             fails = next((each.fails for each in group if each.fails in GRAVE), group[0].fails)
-            tell = self.error if fails in GRAVE and patient.tensorflow else self.warning
+            tell = self.error if fails in GRAVE and target.tensorflow else self.warning
             yield tell(
                 f"{names} {'was' if len(group) == 1 else 'were'} built for Python {python}, this is {own}: "
                 f"`{fails}` fails",
                 [(f"{each.project}: {each.files[0].name}", str(each.files[0])) for each in group]
-                + [(f"Python {own} loads none of its modules", patient.interpreter.executable)],
+                + [(f"Python {own} loads none of its modules", target.interpreter.executable)],
                 (cure,),
                 repair=repair,
             )
 
-    def _mixed(self, patient: Patient, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
+    def _mixed(self, target: TargetEnvironment, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
         """An upgrade that ended halfway, or files copied from another release."""
-        package = patient.tensorflow.distribution if patient.tensorflow else None
+        package = target.tensorflow.distribution if target.tensorflow else None
         seen = own.get(package) if package else None
         if package and seen and SEVERAL <= len(seen.changed) < seen.total * NEARLY_ALL:
             yield self.warning(
                 f"{len(seen.changed)} of {seen.total} Python files of {package.key} {package.version} were changed: "
                 "another release may be mixed in",
                 [(f"{path.name} differs from what RECORD lists", str(path)) for path in seen.changed[:4]],
-                (reinstalled(patient, package).fix,),  # no repair: it would undo what was changed on purpose
+                (reinstalled(target, package).fix,),  # no repair: it would undo what was changed on purpose
             )
 
-    def _incomplete(self, patient: Patient, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
+    def _incomplete(self, target: TargetEnvironment, own: Mapping[Distribution, Sources]) -> Iterator[Finding]:
         """A copy or an installation that ended early."""
         for package, seen in own.items():
             bad = seen.missing or seen.cut
             if not bad:
                 continue
-            cure = reinstalled(patient, package, seen.cut)
+            cure = reinstalled(target, package, seen.cut)
             what = "is missing" if seen.missing else "is cut off"
             more = f" and {len(bad) - 1} more Python files" if len(bad) > 1 else ""
             yield self.error(
@@ -263,15 +263,15 @@ class Installation(Check):
                 repair=cure.repair,
             )
 
-    def _remnant(self, patient: Patient) -> Iterator[Finding]:
+    def _remnant(self, target: TargetEnvironment) -> Iterator[Finding]:
         """A folder without `__init__.py`: the import succeeds, and the module is empty."""
         for name in REMNANTS:
-            found = would_import(name, patient.interpreter.path)
+            found = would_import(name, target.interpreter.path)
             if found is not None and found.kind == "namespace" and _has_files(found.place):
                 brought = [each for each in in_folder(found.entry) if each.key in (name, *TENSORFLOW_WHEELS)]
                 owner = next((each for each in brought if name == "tensorflow" or each.key == name), None)
-                again = reinstalled(patient, owner) if owner else None
-                command = f"{patient.interpreter.pip} install --force-reinstall {name}"
+                again = reinstalled(target, owner) if owner else None
+                command = f"{target.interpreter.pip} install --force-reinstall {name}"
                 yield self.error(
                     f"{found.place} has no __init__.py: the rest of a removed or half-installed package",
                     [(f"`import {name}` gives an empty module", str(found.place))],
@@ -284,14 +284,14 @@ def look(distribution: Distribution, *, deep: bool = False) -> Package:
     return Package(distribution, tuple(inspect(listed, deep=deep) for listed in native_files(distribution)))
 
 
-def for_another_python(patient: Patient) -> Iterator[Foreign]:
+def for_another_python(target: TargetEnvironment) -> Iterator[Foreign]:
     for name, project, fails in COMPILED:
-        module = would_import(name, patient.interpreter.path)
+        module = would_import(name, target.interpreter.path)
         if module is None or module.kind != "package":
             continue
         inside = f"{module.place}/"
-        files = [path for path in patient.native_files if str(path).startswith(inside)]
-        others = for_others_only(files, patient.interpreter.version)
+        files = [path for path in target.native_files if str(path).startswith(inside)]
+        others = for_others_only(files, target.interpreter.version)
         if others:
             yield Foreign(module, project, fails, others)
 
@@ -327,16 +327,16 @@ def stale(other: Distribution, kept: Distribution) -> list[tuple[Path, Path]]:
     return sorted((front, each) for front, each in found if os.path.isfile(front) and os.path.isfile(each))
 
 
-def imported(patient: Patient) -> Iterator[Distribution]:
+def imported(target: TargetEnvironment) -> Iterator[Distribution]:
     """TensorFlow, Keras and what TensorFlow's import needs, where the metadata are those of what would be imported."""
-    if patient.tensorflow is None:
+    if target.tensorflow is None:
         return
-    root = patient.tensorflow.distribution
+    root = target.tensorflow.distribution
     for name, module in {root.key: "tensorflow", "keras": "keras", **IMPORTED}.items():
-        package = patient.distribution(name)
-        if package is None or (package is not root and demand(root, name, patient.interpreter) is None):
+        package = target.distribution(name)
+        if package is None or (package is not root and demand(root, name, target.interpreter) is None):
             continue
-        found = would_import(module, patient.interpreter.path)
+        found = would_import(module, target.interpreter.path)
         remnant = found is not None and found.kind == "namespace"  # told as such
         if found is None or (found.entry == package.folder and not (remnant and module in REMNANTS)):
             yield package
@@ -375,7 +375,7 @@ def _count(package: Package) -> str:
     return f"{good} of {len(package.files)} native files are as it brought them"
 
 
-def _again(patient: Patient, package: Distribution) -> str:
-    remove = pip(patient, "uninstall", "--yes", package.key)  # one at a time: pip removes the first it finds
-    install = pip(patient, "install", "--no-deps", f"{package.key}=={package.version}")
+def _again(target: TargetEnvironment, package: Distribution) -> str:
+    remove = pip(target, "uninstall", "--yes", package.key)  # one at a time: pip removes the first it finds
+    install = pip(target, "install", "--no-deps", f"{package.key}=={package.version}")
     return " && ".join(map(shlex.join, (remove, remove, install)))

@@ -17,7 +17,7 @@ from faultlens.target_env.imports import hidden_folders, would_import
 from faultlens.target_env.installed_files import native_files
 from faultlens.target_env.numpy_abi import NumpyUse, misfit, numpy_uses
 from faultlens.target_env.requirements import admits, demand, needed_by
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 
 class Group(NamedTuple):
@@ -62,39 +62,39 @@ class NumpyAbi(Check):
     position = 24
     causes = ("numpy-abi-mismatch",)
 
-    def examine(self, patient: Patient) -> Examination:
-        numpy = would_import("numpy", patient.interpreter.path)
+    def examine(self, target: TargetEnvironment) -> Examination:
+        numpy = would_import("numpy", target.interpreter.path)
         if numpy is None or numpy.kind != "package":
             return self.skipped("NumPy is not installed")
         package = next((each for each in in_folder(numpy.entry) if each.key == "numpy"), None)
         if package is None:
             return self.skipped(f"the version of {numpy.place} is unknown: it has no metadata")
-        files = [path for path in loadable(patient) if numpy.place not in path.parents]
-        uses = numpy_uses(files, deep=patient.wishes.deep)
+        files = [path for path in loadable(target) if numpy.place not in path.parents]
+        uses = numpy_uses(files, deep=target.options.deep)
         misfits = [use for use in uses if misfit(use, package.version)]
-        groups = grouped(uses, owners(patient)) if misfits else ()
+        groups = grouped(uses, owners(target)) if misfits else ()
         unusable = [group for group in groups if group.misfit(package.version)]
         spared = [use for group in groups if group not in unusable for use in group.uses if use in misfits]
         details = [f"{use.path.name} {misfit(use, package.version)}; its package does without it" for use in spared]
         summary = f"all {len(uses) - len(spared)} compiled modules that use NumPy fit {package.version}"
-        findings = self._findings(patient, package, groups, unusable)
+        findings = self._findings(target, package, groups, unusable)
         return self.judged(findings, summary, [*details, *old_pybind11(uses, package.version)])
 
     def _findings(
-        self, patient: Patient, numpy: Distribution, groups: tuple[Group, ...], unusable: list[Group]
+        self, target: TargetEnvironment, numpy: Distribution, groups: tuple[Group, ...], unusable: list[Group]
     ) -> Iterable[Finding]:
-        needed = needed_by(patient.tensorflow.distribution, patient) if patient.tensorflow else frozenset()
-        replaced = {group: wanted for group in unusable if (wanted := self._other_release(patient, group)) is not None}
-        wanted = fitting_numpy((group for group in groups if group not in replaced), self._declared(patient))
-        cure = replacement(patient, "numpy", wanted, "all compiled modules here fit it") if wanted else None
+        needed = needed_by(target.tensorflow.distribution, target) if target.tensorflow else frozenset()
+        replaced = {group: wanted for group in unusable if (wanted := self._other_release(target, group)) is not None}
+        wanted = fitting_numpy((group for group in groups if group not in replaced), self._declared(target))
+        cure = replacement(target, "numpy", wanted, "all compiled modules here fit it") if wanted else None
         for said, alike in by_reason((group for group in unusable if group not in replaced), numpy.version).items():
             # A newer release would not do with an older NumPy.
-            rebuilt = [] if cure and said.startswith("needs") else [self._rebuilt(patient, alike)]
+            rebuilt = [] if cure and said.startswith("needs") else [self._rebuilt(target, alike)]
             yield self._finding(numpy, said, alike, needed, cure, *rebuilt)
         for group, release in replaced.items():
             assert group.package is not None
             because = "what TensorFlow asks for"
-            other = replacement(patient, group.package.key, release, because)
+            other = replacement(target, group.package.key, release, because)
             yield self._finding(numpy, group.misfit(numpy.version) or "", [group], needed, other)
 
     def _finding(
@@ -121,42 +121,42 @@ class NumpyAbi(Check):
         )
 
     @staticmethod
-    def _other_release(patient: Patient, group: Group) -> str | None:
+    def _other_release(target: TargetEnvironment, group: Group) -> str | None:
         """The releases of a package that TensorFlow asks for, where another is installed: NumPy is not to blame."""
-        if patient.tensorflow is None or group.package is None:
+        if target.tensorflow is None or group.package is None:
             return None
-        asked = demand(patient.tensorflow.distribution, group.package.key, patient.interpreter)
+        asked = demand(target.tensorflow.distribution, group.package.key, target.interpreter)
         return str(asked.specifier) if asked and not admits(asked, group.package.version) else None
 
     @staticmethod
-    def _rebuilt(patient: Patient, groups: Iterable[Group]) -> Fix:
+    def _rebuilt(target: TargetEnvironment, groups: Iterable[Group]) -> Fix:
         packages = [group.package.key for group in groups if group.package is not None]
         own = [group.name for group in groups if group.package is None]
         if own:
             return fix(f"build {' and '.join(own)} again, with the NumPy that is installed", safe=False)
-        command = f"{patient.interpreter.pip} install --upgrade {' '.join(packages)}"
+        command = f"{target.interpreter.pip} install --upgrade {' '.join(packages)}"
         return fix(f"install builds of {' and '.join(packages)} that fit", command, safe=False)
 
     @staticmethod
-    def _declared(patient: Patient) -> SpecifierSet:
+    def _declared(target: TargetEnvironment) -> SpecifierSet:
         """What TensorFlow itself asks for."""
-        if patient.tensorflow is None:
+        if target.tensorflow is None:
             return SpecifierSet()
-        numpy = demand(patient.tensorflow.distribution, "numpy", patient.interpreter)
+        numpy = demand(target.tensorflow.distribution, "numpy", target.interpreter)
         return numpy.specifier if numpy is not None else SpecifierSet()
 
 
-def loadable(patient: Patient) -> tuple[Path, ...]:
+def loadable(target: TargetEnvironment) -> tuple[Path, ...]:
     """Native files that this Python could load: of packages, and modules in the folders where the program looks."""
-    found = dict.fromkeys(patient.native_files)
-    library = Path(patient.interpreter.base_prefix) / "lib"
-    others = [entry for entry in map(Path, patient.interpreter.path) if entry.name not in PACKAGE_FOLDERS]
-    for folder in (*(entry for entry in others if library not in entry.parents), patient.directory):
+    found = dict.fromkeys(target.native_files)
+    library = Path(target.interpreter.base_prefix) / "lib"
+    others = [entry for entry in map(Path, target.interpreter.path) if entry.name not in PACKAGE_FOLDERS]
+    for folder in (*(entry for entry in others if library not in entry.parents), target.directory):
         found.update(dict.fromkeys(_modules(folder)))
         for package in in_folder(folder):
             found.update(dict.fromkeys(folder / file for file in package.files if file.endswith(".so")))
-    hidden = hidden_folders(found, patient.interpreter.path)
-    version = patient.interpreter.version
+    hidden = hidden_folders(found, target.interpreter.path)
+    version = target.interpreter.version
     return tuple(
         path
         for path in found
@@ -171,9 +171,9 @@ def _modules(folder: Path) -> list[Path]:
         return []
 
 
-def owners(patient: Patient) -> Mapping[Path, Distribution]:
+def owners(target: TargetEnvironment) -> Mapping[Path, Distribution]:
     """The package of each native file. Reads all records: asked only where something does not fit."""
-    return {listed.path: package for package in patient.distributions for listed in native_files(package)}
+    return {listed.path: package for package in target.distributions for listed in native_files(package)}
 
 
 def grouped(uses: Iterable[NumpyUse], owner: Mapping[Path, Distribution]) -> tuple[Group, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from faultlens.doctor.check import Check, fix
 from faultlens.records.finding import Examination, Finding
 from faultlens.target_env.imports import would_import
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 # What `import tensorflow` takes from the standard library (2.12, 2.15 and 2.21 agree on these), as sys.modules told.
 TAKEN = frozenset(
@@ -35,10 +35,10 @@ class Python(Check):
     position = 15
     causes = ("python-exception",)
 
-    def examine(self, patient: Patient) -> Examination:
-        interpreter = patient.interpreter
+    def examine(self, target: TargetEnvironment) -> Examination:
+        interpreter = target.interpreter
         version = ".".join(map(str, interpreter.version or ())) or "of unknown version"
-        findings = [*self._does_not_start(patient), *self._hidden(patient)]
+        findings = [*self._does_not_start(target), *self._hidden(target)]
         if not findings and not interpreter.was_asked:
             return self.skipped(f"not asked: {interpreter.problem}")
         return self.judged(
@@ -47,8 +47,8 @@ class Python(Check):
             [f"{interpreter.executable}, prefix {interpreter.prefix}", *interpreter.path],
         )
 
-    def _does_not_start(self, patient: Patient) -> Iterator[Finding]:
-        interpreter = patient.interpreter
+    def _does_not_start(self, target: TargetEnvironment) -> Iterator[Finding]:
+        interpreter = target.interpreter
         if interpreter.problem and interpreter.was_asked:
             command = f"{shlex.quote(interpreter.executable)} -c pass"
             yield self.error(
@@ -65,22 +65,22 @@ class Python(Check):
                 ],
             )
 
-    def _hidden(self, patient: Patient) -> Iterator[Finding]:
+    def _hidden(self, target: TargetEnvironment) -> Iterator[Finding]:
         """One finding for all: they are renamed in one go."""
-        beside = sorted(TAKEN & {name.partition(".")[0] for name in _names_in(patient.directory)})
-        found = [would_import(name, [patient.directory]) for name in beside]
+        beside = sorted(TAKEN & {name.partition(".")[0] for name in _names_in(target.directory)})
+        found = [would_import(name, [target.directory]) for name in beside]
         hiding = [module.place for module in found if module and module.kind != "namespace"]
         if not hiding:
             return
         names = ", ".join(place.name for place in hiding[:3])
         command = " && ".join(shlex.join(["mv", place.name, f"my_{place.name}"]) for place in hiding)
         yield self.warning(
-            f"a program in {patient.directory} imports {names} there instead of the standard library's",
+            f"a program in {target.directory} imports {names} there instead of the standard library's",
             [
                 (f"{place} is beside the program, and TensorFlow imports {place.stem}", "working folder")
                 for place in hiding
             ],
-            [fix("rename it", f"cd {shlex.quote(str(patient.directory))} && {command}")],
+            [fix("rename it", f"cd {shlex.quote(str(target.directory))} && {command}")],
         )
 
 

@@ -16,7 +16,7 @@ from faultlens.target_env.distributions import Distribution, normal
 from faultlens.target_env.imports import would_import
 from faultlens.target_env.requirements import admits, demands, is_below, needed_by, provider
 from faultlens.target_env.source_imports import Imports, Place, imports_of
-from faultlens.target_env.target import Patient
+from faultlens.target_env.target import TargetEnvironment
 
 TENSORFLOW, KERAS = "import tensorflow", "import keras"
 JUDGED_ELSEWHERE = ("ml-dtypes", "protobuf")  # by what TensorFlow takes from them
@@ -69,25 +69,25 @@ class Requirements(Check):
     position = 22
     causes = ("python-exception",)
 
-    def examine(self, patient: Patient) -> Examination:
-        tensorflow = patient.tensorflow
-        others = tuple(broken(patient))
+    def examine(self, target: TargetEnvironment) -> Examination:
+        tensorflow = target.tensorflow
+        others = tuple(broken(target))
         if tensorflow is None:
             unmet = f": {len(others)} requirements of other packages do not hold (-v)" if others else ""
             skipped = self.skipped(f"TensorFlow is not installed{unmet}")
             return replace(skipped, details=others)
         root = tensorflow.distribution
-        needs = (*too_old(patient, root), *Walk(patient, root).needs())
-        trial = _tried(patient) if patient.wishes.deep else None
+        needs = (*too_old(target, root), *Walk(target, root).needs())
+        trial = _tried(target) if target.options.deep else None
         details = (
             [f"{need.by.key} {_asks(need.requirement, need.present)}: the import works" for need in needs]
             if trial and trial.works
             else []
         )
-        findings = [] if trial and trial.works else [self._unmet(patient, need, trial) for need in needs]
+        findings = [] if trial and trial.works else [self._unmet(target, need, trial) for need in needs]
         if trial is not None:
-            findings += self._failed(patient, trial, needs)
-        count = len(needed_by(root, patient) & {each.key for each in patient.distributions})
+            findings += self._failed(target, trial, needs)
+        count = len(needed_by(root, target) & {each.key for each in target.distributions})
         summary = f"the {count} packages that TensorFlow needs have what they need"
         if trial is not None and trial.works:
             summary = f"`import tensorflow` works, with {count} packages that it needs"
@@ -95,15 +95,15 @@ class Requirements(Check):
             details.append("`import tensorflow` gave no answer in time")
         return self.judged(findings, summary, [*details, *others])
 
-    def _unmet(self, patient: Patient, need: Need, trial: Trial | None) -> Finding:
-        cure = replacement(patient, need.name, str(need.requirement.specifier))
+    def _unmet(self, target: TargetEnvironment, need: Need, trial: Trial | None) -> Finding:
+        cure = replacement(target, need.name, str(need.requirement.specifier))
         by = f"{need.by.key} {need.by.version}"
         evidence = [(f"{by} requires {need.requirement}", str(need.by.metadata))]
         fails, verb = STATEMENTS[need.statement], "fails" if need.statement == TENSORFLOW else "fail"
         if need.present is not None:
             evidence.append((f"{need.name} {need.present.version} is installed", str(need.present.metadata)))
             title = f"{by} needs {need.name}{need.requirement.specifier}, {need.present.version} is installed"
-            if trial and trial.failure and _is_why(patient, need, trial.failure):
+            if trial and trial.failure and _is_why(target, need, trial.failure):
                 evidence.append((trial.failure.error, trial.failure.place or "tried"))
                 return self.error(f"{title}: {fails} {verb}", evidence, (cure.fix,), repair=cure.repair)
             return self.warning(f"{title}: {fails} may fail", evidence, (cure.fix,), repair=cure.repair)
@@ -112,7 +112,7 @@ class Requirements(Check):
             evidence.append((f"{place.file.name} {need.use.how} in line {place.line}", str(place.file)))
         title = f"{need.name} is not installed, and {need.by.key} needs it"
         failure = trial.failure if trial else None
-        is_why = failure is not None and _is_why(patient, need, failure)
+        is_why = failure is not None and _is_why(target, need, failure)
         if failure is not None and is_why:
             evidence.append((failure.error, "tried"))
         if is_why or (need.use and need.use.is_certain):
@@ -122,16 +122,16 @@ class Requirements(Check):
             return self.warning(title, evidence, (cure.fix,), repair=cure.repair)
         return self.warning(f"{title}: {fails} may fail", evidence, (cure.fix,), repair=cure.repair)
 
-    def _failed(self, patient: Patient, trial: Trial, needs: tuple[Need, ...]) -> Iterator[Finding]:
+    def _failed(self, target: TargetEnvironment, trial: Trial, needs: tuple[Need, ...]) -> Iterator[Finding]:
         again = fix("see how it dies", "faultlens run -c 'import tensorflow'")
-        cures = [replacement(patient, need.name, str(need.requirement.specifier)).fix for need in needs[:SHOWN]]
+        cures = [replacement(target, need.name, str(need.requirement.specifier)).fix for need in needs[:SHOWN]]
         if trial.died:
             words = [(line, "its last words") for line in trial.last_words]
             title = f"`import tensorflow` dies: {trial.died}"
             yield self.error(title, [(trial.died, "tried"), *words], (*cures, again))
         elif trial.failure is not None:
             failure = trial.failure
-            if any(_is_why(patient, need, failure) for need in needs):
+            if any(_is_why(target, need, failure) for need in needs):
                 return  # it is told already
             evidence = [(failure.error, "tried"), *([("raised there", failure.place)] if failure.place else [])]
             yield self.error(f"`{failure.statement}` fails: {failure.error}", evidence, (*cures, again))
@@ -140,9 +140,9 @@ class Requirements(Check):
 class Walk:
     """Along the imports, from the packages that `import tensorflow` was seen to import."""
 
-    def __init__(self, patient: Patient, tensorflow: Distribution) -> None:
-        self._patient = patient
-        self._asked = {normal(each.name): each for each in demands(tensorflow, patient.interpreter)}
+    def __init__(self, target: TargetEnvironment, tensorflow: Distribution) -> None:
+        self._target = target
+        self._asked = {normal(each.name): each for each in demands(tensorflow, target.interpreter)}
         self._seen: set[str] = set()
         self._roots = [(name, TENSORFLOW) for name in IMPORTED if name in self._asked] + [("keras", KERAS)]
 
@@ -153,26 +153,25 @@ class Walk:
 
     def _amiss(self, name: str, asked: Requirement | None, seen: set[str]) -> bool:
         """Whether anything does not hold in the metadata of this package or of those that it needs."""
-        package = self._patient.distribution(name)
+        package = self._target.distribution(name)
         if package is None or name in seen:
             return False
         seen.add(name)
         return any(
-            not _holds(each, self._patient.distribution(normal(each.name)))
-            or self._amiss(normal(each.name), each, seen)
-            for each in with_extras(package, self._patient, asked)
+            not _holds(each, self._target.distribution(normal(each.name))) or self._amiss(normal(each.name), each, seen)
+            for each in with_extras(package, self._target, asked)
         )
 
     def _below(self, name: str, statement: str, asked: Requirement | None) -> Iterator[Need]:
-        package, path = self._patient.distribution(name), self._patient.interpreter.path
+        package, path = self._target.distribution(name), self._target.interpreter.path
         if package is None or name in self._seen:
             return
         self._seen.add(name)
-        imports = imports_of(module_of(self._patient, name), path)
-        for requirement in with_extras(package, self._patient, asked):
+        imports = imports_of(module_of(self._target, name), path)
+        for requirement in with_extras(package, self._target, asked):
             needed = normal(requirement.name)
-            module = module_of(self._patient, needed)
-            proof, present = imports.certain.get(module), self._patient.distribution(needed)
+            module = module_of(self._target, needed)
+            proof, present = imports.certain.get(module), self._target.distribution(needed)
             if present is None and would_import(module, path) is None:
                 use = self._use(imports, module)
                 told = needed in IMPORTED and needed in self._asked  # by the check `tensorflow`
@@ -196,49 +195,49 @@ class Walk:
 
     def _is_there(self, name: str) -> bool:
         """A module or a package; sources may write dm-tree as dmtree."""
-        packages = {each.key.replace("-", "") for each in self._patient.distributions}
-        return name.replace("_", "") in packages or would_import(name, self._patient.interpreter.path) is not None
+        packages = {each.key.replace("-", "") for each in self._target.distributions}
+        return name.replace("_", "") in packages or would_import(name, self._target.interpreter.path) is not None
 
 
-def too_old(patient: Patient, tensorflow: Distribution) -> Iterator[Need]:
+def too_old(target: TargetEnvironment, tensorflow: Distribution) -> Iterator[Need]:
     """Packages that `import tensorflow` imports and that are older than what it asks for. Newer ones often work."""
-    for requirement in demands(tensorflow, patient.interpreter):
+    for requirement in demands(tensorflow, target.interpreter):
         name = normal(requirement.name)
-        present = patient.distribution(name)
+        present = target.distribution(name)
         if name in IMPORTED and name not in JUDGED_ELSEWHERE and present and is_below(requirement, present.version):
             yield Need(TENSORFLOW, tensorflow, requirement, present, None)
 
 
-def _is_why(patient: Patient, need: Need, failure: Failure) -> bool:
+def _is_why(target: TargetEnvironment, need: Need, failure: Failure) -> bool:
     """It is not there, and that was said; or it is another version, and the import ended in its files."""
-    module = module_of(patient, need.name)
+    module = module_of(target, need.name)
     if need.present is not None:
         return module in Path(failure.place.rpartition(":")[0]).with_suffix("").parts
     refused = need.use is not None and need.use.how == "raises ImportError without it" and module in failure.error
     return refused or normal(failure.module) == need.name
 
 
-def module_of(patient: Patient, name: str) -> str:
+def module_of(target: TargetEnvironment, name: str) -> str:
     """What is imported of a package; for one that is not there, its name as far as that can be a module's."""
     guess = IMPORTED.get(name, name.replace("-", "_"))
-    package = patient.distribution(name)
-    if package is None or would_import(guess, patient.interpreter.path) is not None:
+    package = target.distribution(name)
+    if package is None or would_import(guess, target.interpreter.path) is not None:
         return guess
     tops = (file.removesuffix("/__init__.py") for file in package.files)
     return next((top for top in tops if top.isidentifier()), guess)
 
 
-def with_extras(package: Distribution, patient: Patient, asked: Requirement | None) -> Iterator[Requirement]:
+def with_extras(package: Distribution, target: TargetEnvironment, asked: Requirement | None) -> Iterator[Requirement]:
     """What it needs where `asked` is what was asked of it: "requests[socks]"."""
     for extra in ("", *sorted(asked.extras if asked else ())):
-        yield from demands(package, patient.interpreter, extra)
+        yield from demands(package, target.interpreter, extra)
 
 
-def broken(patient: Patient) -> Iterator[str]:
+def broken(target: TargetEnvironment) -> Iterator[str]:
     """Requirements of all installed packages that do not hold, as `pip check` lists them."""
-    for package in patient.distributions:
-        for requirement in demands(package, patient.interpreter):
-            present = provider(patient, normal(requirement.name))
+    for package in target.distributions:
+        for requirement in demands(package, target.interpreter):
+            present = provider(target, normal(requirement.name))
             if not _holds(requirement, present):
                 yield f"{package.key} {package.version} {_asks(requirement, present)}"
 
@@ -252,6 +251,6 @@ def _asks(requirement: Requirement, present: Distribution | None) -> str:
     return f"asks for {requirement.name}{requirement.specifier}, {has}"
 
 
-def _tried(patient: Patient) -> Trial:
-    statements = [TENSORFLOW, *([KERAS] if patient.distribution("keras") else [])]
-    return try_import(patient.interpreter.executable, statements, patient.variables)
+def _tried(target: TargetEnvironment) -> Trial:
+    statements = [TENSORFLOW, *([KERAS] if target.distribution("keras") else [])]
+    return try_import(target.interpreter.executable, statements, target.variables)

@@ -15,7 +15,7 @@ from faultlens.target_env.imports import Module, would_import
 from faultlens.target_env.keras_settings import VARIABLE, chosen_backend
 from faultlens.target_env.requirements import admits, demand, demands, provider
 from faultlens.target_env.source_names import lacking
-from faultlens.target_env.target import Patient, TensorFlow
+from faultlens.target_env.target import TargetEnvironment, TensorFlow
 from faultlens.text.safe import one_line
 
 # What `import tensorflow` itself imports, by the name of the package that brings it. Tried on 2.15 and 2.21 by taking
@@ -68,34 +68,34 @@ class TensorFlowPackage(Check):
     position = 20
     causes = ("python-exception",)
 
-    def examine(self, patient: Patient) -> Examination:
-        found = would_import("tensorflow", patient.interpreter.path)
-        tensorflow = patient.tensorflow
+    def examine(self, target: TargetEnvironment) -> Examination:
+        found = would_import("tensorflow", target.interpreter.path)
+        tensorflow = target.tensorflow
         if found is None:
-            return self.skipped(f"TensorFlow is not installed in {patient.interpreter.prefix}")
+            return self.skipped(f"TensorFlow is not installed in {target.interpreter.prefix}")
         if found.kind == "namespace":
             return self.skipped(f"{found.place} is not a whole package: see the check `installation`")
-        hidden = list(self._hidden(patient, found))
+        hidden = list(self._hidden(target, found))
         if tensorflow is None:
             return self.judged(hidden, f"found in {found.place}, without metadata that tell its version")
-        version = patient.interpreter.version
+        version = target.interpreter.version
         findings = [
             *hidden,
-            *self._wrong_python(patient, tensorflow),
-            *self._missing(patient, tensorflow),
-            *self._too_old(patient, tensorflow),
-            *self._keras(patient, tensorflow),
-            *self._backend(patient),
-            *self._probability(patient, tensorflow),
+            *self._wrong_python(target, tensorflow),
+            *self._missing(target, tensorflow),
+            *self._too_old(target, tensorflow),
+            *self._keras(target, tensorflow),
+            *self._backend(target),
+            *self._probability(target, tensorflow),
         ]
         python = f"Python {version[0]}.{version[1]}" if version else "this Python"
-        summary = f"{tensorflow.distribution.key} {tensorflow.version} for {python}, {_with_keras(patient)}"
-        return self.judged(findings, summary, [f"found in {tensorflow.folder}", *broken(patient, tensorflow)])
+        summary = f"{tensorflow.distribution.key} {tensorflow.version} for {python}, {_with_keras(target)}"
+        return self.judged(findings, summary, [f"found in {tensorflow.folder}", *broken(target, tensorflow)])
 
-    def _hidden(self, patient: Patient, found: Module) -> Iterator[Finding]:
+    def _hidden(self, target: TargetEnvironment, found: Module) -> Iterator[Finding]:
         """Something else of that name comes first."""
-        tensorflow = patient.tensorflow
-        behind = would_import("tensorflow", _after(patient.interpreter.path, found.entry))
+        tensorflow = target.tensorflow
+        behind = would_import("tensorflow", _after(target.interpreter.path, found.entry))
         if found.kind == "module" or (behind and behind.kind == "package" and not _is_tensorflow(found.place)):
             real = tensorflow.folder if tensorflow and tensorflow.folder != found.place else behind and behind.place
             yield self.error(
@@ -106,40 +106,40 @@ class TensorFlowPackage(Check):
                 repair=set_aside((found.place,)),
             )
         for name in NAMES:
-            beside = would_import(name, [patient.directory])
-            if beside is None or beside.kind == "namespace" or str(patient.directory) in patient.interpreter.path:
+            beside = would_import(name, [target.directory])
+            if beside is None or beside.kind == "namespace" or str(target.directory) in target.interpreter.path:
                 continue
             yield self.warning(
-                f"a program in {patient.directory} imports {beside.place.name} there instead of {name}",
+                f"a program in {target.directory} imports {beside.place.name} there instead of {name}",
                 [(f"{beside.place} is beside the program", "working directory")],
                 (fix("rename it", _rename(beside.place)),),
                 repair=set_aside((beside.place,)),
             )
 
-    def _wrong_python(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
-        version = patient.interpreter.version
+    def _wrong_python(self, target: TargetEnvironment, tensorflow: TensorFlow) -> Iterator[Finding]:
+        version = target.interpreter.version
         built_for = other_python(tensorflow.distribution.tags, version)
         if version and built_for:
             package = tensorflow.distribution
-            command = without(patient, package.folder)
+            command = without(target, package.folder)
             cure = fix(f"take {package.folder} off PYTHONPATH", command) if command else None
-            again = f"{patient.interpreter.pip} install --force-reinstall {package.key}"
+            again = f"{target.interpreter.pip} install --force-reinstall {package.key}"
             yield self.error(
                 f"{package.key} {package.version} was built for Python {built_for}, this is {version[0]}.{version[1]}",
                 [
                     (f"its wheel is tagged {', '.join(package.tags)}", str(package.metadata / "WHEEL")),
-                    (f"Python {'.'.join(map(str, version))}", patient.interpreter.executable),
+                    (f"Python {'.'.join(map(str, version))}", target.interpreter.executable),
                 ],
                 (*([cure] if cure else []), fix("install TensorFlow for this Python", again)),
             )
 
-    def _missing(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
-        for requirement in demands(tensorflow.distribution, patient.interpreter):
+    def _missing(self, target: TargetEnvironment, tensorflow: TensorFlow) -> Iterator[Finding]:
+        for requirement in demands(tensorflow.distribution, target.interpreter):
             name = normal(requirement.name)
             module = IMPORTED.get(name)
-            if module is None or patient.distribution(name) or would_import(module, patient.interpreter.path):
+            if module is None or target.distribution(name) or would_import(module, target.interpreter.path):
                 continue
-            cure = replacement(patient, name, str(requirement.specifier))
+            cure = replacement(target, name, str(requirement.specifier))
             yield self.error(
                 f"{name} is not installed, and `import tensorflow` needs it",
                 [(f"TensorFlow {tensorflow.version} requires {requirement}", str(tensorflow.distribution.metadata))],
@@ -147,17 +147,17 @@ class TensorFlowPackage(Check):
                 repair=cure.repair,
             )
 
-    def _too_old(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
+    def _too_old(self, target: TargetEnvironment, tensorflow: TensorFlow) -> Iterator[Finding]:
         """A package that lacks what TensorFlow takes from it as soon as it is imported."""
         for name, module, user in TAKEN_FROM:
-            package, found = patient.distribution(name), would_import(module, patient.interpreter.path)
-            asked = demand(tensorflow.distribution, name, patient.interpreter)
+            package, found = target.distribution(name), would_import(module, target.interpreter.path)
+            asked = demand(tensorflow.distribution, name, target.interpreter)
             if package is None or asked is None or found is None or found.place.parent != package.folder:
                 continue
             missing = lacking(tensorflow.folder / user, module, found.place / "__init__.py")
             if not missing or admits(asked, package.version):
                 continue
-            cure = replacement(patient, name, str(asked.specifier))
+            cure = replacement(target, name, str(asked.specifier))
             yield self.error(
                 f"{name} {package.version} has no {missing[0]}: `import tensorflow` fails",
                 [
@@ -169,10 +169,10 @@ class TensorFlowPackage(Check):
                 repair=cure.repair,
             )
 
-    def _keras(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
-        keras, tf_keras = patient.distribution("keras"), patient.distribution("tf-keras")
-        legacy = patient.variables.get(LEGACY, "").lower() in ("1", "true")
-        if keras is None and would_import("keras", patient.interpreter.path):
+    def _keras(self, target: TargetEnvironment, tensorflow: TensorFlow) -> Iterator[Finding]:
+        keras, tf_keras = target.distribution("keras"), target.distribution("tf-keras")
+        legacy = target.variables.get(LEGACY, "").lower() in ("1", "true")
+        if keras is None and would_import("keras", target.interpreter.path):
             return  # there, but of unknown version
         said = keras_conflict(
             tensorflow.version, keras.version if keras else None, legacy=legacy, tf_keras=tf_keras is not None
@@ -180,26 +180,26 @@ class TensorFlowPackage(Check):
         if said is None:
             return
         release = ".".join(tensorflow.version.split(".")[:2])
-        asked = demand(tensorflow.distribution, "keras", patient.interpreter)
+        asked = demand(tensorflow.distribution, "keras", target.interpreter)
         if legacy:
-            cure = replacement(patient, "tf-keras", f"=={release}.*")
+            cure = replacement(target, "tf-keras", f"=={release}.*")
         else:
-            cure = replacement(patient, "keras", str(asked.specifier) if asked else f"=={release}.*")
+            cure = replacement(target, "keras", str(asked.specifier) if asked else f"=={release}.*")
         yield self.error(
             f"TensorFlow {tensorflow.version} with {said}",
             [
                 (f"keras {keras.version}" if keras else "keras is not installed", str(keras.metadata) if keras else ""),
                 (f"TensorFlow {tensorflow.version} requires {asked}", str(tensorflow.distribution.metadata)),
-                *([(f"{LEGACY}={patient.variables[LEGACY]}", "environment")] if legacy else []),
+                *([(f"{LEGACY}={target.variables[LEGACY]}", "environment")] if legacy else []),
             ],
             (cure.fix, *([fix("or use Keras 3", f"unset {LEGACY}")] if legacy else [])),
             repair=cure.repair,
         )
 
-    def _backend(self, patient: Patient) -> Iterator[Finding]:
+    def _backend(self, target: TargetEnvironment) -> Iterator[Finding]:
         """Keras 3 is asked for a backend that it does not have, or whose package is not there."""
-        chosen, keras = chosen_backend(patient.variables), would_import("keras", patient.interpreter.path)
-        if chosen is None or keras is None or patient.variables.get(LEGACY, "").lower() in ("1", "true"):
+        chosen, keras = chosen_backend(target.variables), would_import("keras", target.interpreter.path)
+        if chosen is None or keras is None or target.variables.get(LEGACY, "").lower() in ("1", "true"):
             return
         backends = keras.place / "src" / "backend"
         if not (backends / "tensorflow").is_dir():
@@ -207,7 +207,7 @@ class TensorFlowPackage(Check):
         name = one_line(chosen.name, 40)
         if not (chosen.name.isidentifier() and chosen.name != "common" and (backends / chosen.name).is_dir()):
             why = f"Keras has no backend {name}"
-        elif would_import(chosen.name, patient.interpreter.path) is None:
+        elif would_import(chosen.name, target.interpreter.path) is None:
             why = f"{name} is not installed"
         else:
             return
@@ -223,18 +223,18 @@ class TensorFlowPackage(Check):
             (change,),
         )
 
-    def _probability(self, patient: Patient, tensorflow: TensorFlow) -> Iterator[Finding]:
-        package = patient.distribution(PROBABILITY)
-        for requirement in demands(package, patient.interpreter, ITS_EXTRA) if package else ():
+    def _probability(self, target: TargetEnvironment, tensorflow: TensorFlow) -> Iterator[Finding]:
+        package = target.distribution(PROBABILITY)
+        for requirement in demands(package, target.interpreter, ITS_EXTRA) if package else ():
             name = normal(requirement.name)
-            present = provider(patient, name)
+            present = provider(target, name)
             if package is None or name not in ("tensorflow", "tf-keras"):
                 continue
             if present is not None and (name != "tensorflow" or admits(requirement, present.version)):
                 continue
             release = ".".join(tensorflow.version.split(".")[:2])
-            cure = replacement(patient, "tf-keras", f"=={release}.*") if present is None else None
-            older = f"{patient.interpreter.pip} install --no-deps '{PROBABILITY}<{package.version}'"
+            cure = replacement(target, "tf-keras", f"=={release}.*") if present is None else None
+            older = f"{target.interpreter.pip} install --no-deps '{PROBABILITY}<{package.version}'"
             yield self.warning(
                 f"`import tensorflow_probability` fails: it needs {name}{requirement.specifier}",
                 [
@@ -279,25 +279,25 @@ def keras_conflict(tensorflow: str, keras: str | None, *, legacy: bool, tf_keras
     return None
 
 
-def broken(patient: Patient, tensorflow: TensorFlow) -> list[str]:
+def broken(target: TargetEnvironment, tensorflow: TensorFlow) -> list[str]:
     """Requirements that do not hold, as `pip check` would list them for TensorFlow and what was made for it."""
     found = []
-    for requirement in demands(tensorflow.distribution, patient.interpreter):
-        package = provider(patient, normal(requirement.name))
+    for requirement in demands(tensorflow.distribution, target.interpreter):
+        package = provider(target, normal(requirement.name))
         if package is not None and not admits(requirement, package.version):
             found.append(f"it asks for {requirement.name}{requirement.specifier}, {package.version} is installed")
         elif package is None:
             found.append(f"it asks for {requirement.name}{requirement.specifier}, which is not installed")
     for name, extra in COMPANIONS.items():
-        companion = patient.distribution(name)
-        for requirement in demands(companion, patient.interpreter, extra) if companion else ():
+        companion = target.distribution(name)
+        for requirement in demands(companion, target.interpreter, extra) if companion else ():
             if companion and requirement.name == "tensorflow" and not admits(requirement, tensorflow.version):
                 found.append(f"{name} {companion.version} asks for {requirement.name}{requirement.specifier}")
     return found
 
 
-def _with_keras(patient: Patient) -> str:
-    keras = patient.distribution("keras")
+def _with_keras(target: TargetEnvironment) -> str:
+    keras = target.distribution("keras")
     return f"with Keras {keras.version}" if keras else "without Keras"
 
 
