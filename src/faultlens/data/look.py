@@ -76,13 +76,7 @@ class Look:
         if len(self._flaws) >= MAX_FLAWS:
             self._untold[severity] += 1
             return
-        place = Place(
-            path=self.piece.path,
-            record=record,
-            offset=offset,
-            size=size,
-            member=one_line(member, 200) if member else "",
-        )
+        place = self._place(record, offset, size, member)
         self._flaws.append(Flaw(kind=kind, severity=severity, place=place, reason=one_line(reason, 300)))
 
     def note(self, text: str) -> None:
@@ -114,14 +108,12 @@ class Look:
         key = (group, name)
         if key not in self._traits:
             self._traits[key] = _Trait(share, usual, kind)
-        place = Place(
-            path=self.piece.path,
-            record=record,
-            offset=offset,
-            size=size,
-            member=one_line(member, 200) if member else "",
-        )
+        place = self._place(record, offset, size, member)
         self._traits[key].add(value, count, place)
+
+    def _place(self, record: int | None, offset: int | None, size: int | None, member: str) -> Place:
+        name = one_line(member, 200) if member else ""
+        return Place(path=self.piece.path, record=record, offset=offset, size=size, member=name)
 
     def varied(self, name: str, group: str = "") -> None:
         """A property that has too many values for a rule."""

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.records.finding import Examination, Finding, Repair
 from faultlens.records.severity import rank
@@ -62,14 +64,9 @@ class Check(Rule, ABC):
         return self.found(found, details) if found else self.fine(summary, details)
 
     def error(
-        self,
-        title: str,
-        evidence: Iterable[tuple[str, str]],
-        fixes: Iterable[Fix],
-        *,
-        causes: tuple[str, ...] | None = None,
-        repair: Repair | None = None,
-    ) -> Finding:
+        self, title: str, evidence: Iterable[tuple[str, str]], fixes: Iterable[Fix], *,
+        causes: tuple[str, ...] | None = None, repair: Repair | None = None,
+    ) -> Finding:  # fmt: skip
         """It will fail or crash: a fact proves it."""
         return Finding(
             check=self.name,
@@ -82,25 +79,11 @@ class Check(Rule, ABC):
         )
 
     def warning(
-        self,
-        title: str,
-        evidence: Iterable[tuple[str, str]],
-        fixes: Iterable[Fix],
-        *,
-        causes: tuple[str, ...] | None = None,
-        repair: Repair | None = None,
-    ) -> Finding:
+        self, title: str, evidence: Iterable[tuple[str, str]], fixes: Iterable[Fix], *,
+        causes: tuple[str, ...] | None = None, repair: Repair | None = None,
+    ) -> Finding:  # fmt: skip
         """It will fail under conditions that the title names."""
-        found = self.error(title, evidence, fixes, causes=causes, repair=repair)
-        return Finding(
-            check=found.check,
-            severity="warning",
-            title=found.title,
-            evidence=found.evidence,
-            fixes=found.fixes,
-            causes=found.causes,
-            repair=found.repair,
-        )
+        return replace(self.error(title, evidence, fixes, causes=causes, repair=repair), severity="warning")
 
 
 def fix(title: str, command: str = "", detail: str = "", *, safe: bool = True) -> Fix:
