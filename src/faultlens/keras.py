@@ -195,7 +195,7 @@ class SafeCheckpoint(keras.callbacks.Callback):  # type: ignore[misc]
         monitored.find_direction(self.model)
         if value is None:
             there = ", ".join(sorted(logs)) or "nothing"
-            self._attempts.tell(f"{monitored.name} is no number in the logs ({there}), so every state is saved")
+            self._attempts.tell(f"{monitored.name} is not a number in the logs ({there}), so every state is saved")
         elif monitored.direction is None:
             self._attempts.tell(
                 f"it is not known whether {monitored.name} should be small or large, so every state is saved;"

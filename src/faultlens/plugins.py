@@ -40,5 +40,5 @@ def _made(point: metadata.EntryPoint, base: type[T]) -> T | None:
     except (Exception, SystemExit) as error:  # it is somebody else's code
         complain(point.value, error)
         return None
-    complain(point.value, f"it is no class derived from {base.__module__}.{base.__qualname__}")
+    complain(point.value, f"it is not a class derived from {base.__module__}.{base.__qualname__}")
     return None

@@ -69,7 +69,7 @@ class TestFlagsOfXla:
         assert "in XLA_FLAGS: --xla_cpu_enable_fast_mathematics" in died.stderr
         found = doctor("gpu-variables", broken)
         assert found["mark"] == "warning"
-        assert "--xla_cpu_enable_fast_mathematics=true is no flag of this TensorFlow" in found["summary"]
+        assert "--xla_cpu_enable_fast_mathematics=true is not a flag of this TensorFlow" in found["summary"]
         (finding,) = found["findings"]
         mended = applied(finding["fixes"][0]["command"], broken)
         assert mended["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false"

@@ -51,7 +51,7 @@ def test_a_small_number_is_no_null_pointer(run: Runner, tmp_path: Path, innocent
     code = f"import ctypes\nlib = ctypes.CDLL({str(innocent)!r})\nb = ctypes.create_string_buffer(9)\n"
     found = verdict(run(script(tmp_path, code + call.format(number) + "\n")))
     assert found.cause == "wild-pointer-passed"
-    assert f"a small number ({int(number, 0):#x}) that is no address" in found.title
+    assert f"a small number ({int(number, 0):#x}) that is not an address" in found.title
     assert "null pointer" not in told(found) and "argtypes" not in told(found)
 
 

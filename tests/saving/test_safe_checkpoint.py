@@ -214,7 +214,7 @@ def test_what_cannot_be_judged_is_saved_and_told(tmp_path: Path, caught: Any) ->
     assert where(tmp_path / "u.keras") == where(tmp_path / "m.keras") == [(3, 0), (2, 0)]
     first, second = told(caught)
     assert "whether own should be small or large" in first
-    assert "val_own is no number in the logs (loss, own)" in second
+    assert "val_own is not a number in the logs (loss, own)" in second
 
 
 def test_the_best_is_remembered_after_a_restart(tmp_path: Path) -> None:

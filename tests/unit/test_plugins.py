@@ -173,8 +173,8 @@ BROKEN = {
     "TakesACode": "the code fl206 is that of faultlens.diagnosis.causes.limits.stack_overflow:StackOverflow",
     "WithoutCode": "it has no code",
     "Abstract": "TypeError: Can't instantiate abstract class Abstract",
-    "NOT_A_CLASS": "it is no class derived from faultlens.diagnosis.causes.base.Cause",
-    "Fan": "it is no class derived from faultlens.diagnosis.causes.base.Cause",
+    "NOT_A_CLASS": "it is not a class derived from faultlens.diagnosis.causes.base.Cause",
+    "Fan": "it is not a class derived from faultlens.diagnosis.causes.base.Cause",
     "Missing": "AttributeError: ",
 }
 

@@ -36,7 +36,7 @@ def bound_of(text: str) -> Bound:
         return Bound(limit=(GPUS[named] - DRIVER_KEEPS) * MIB, what=f"NVIDIA {named}", gpu=True)
     size = from_words(wanted)
     if not size:
-        raise FaultlensError(f"{one_line(text, 60)!r} is no limit.", _HOW)
+        raise FaultlensError(f"{one_line(text, 60)!r} is not a limit.", _HOW)
     return Bound(limit=size, what="as given")
 
 

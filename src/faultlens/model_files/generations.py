@@ -47,7 +47,7 @@ class Generation:
             return differences(self.manifest, self.path, deep)
         saved = reader.read(self.path, deep)
         if saved is None:
-            return [Damage(self.path, "is no saved model")]
+            return [Damage(self.path, "is not a saved model")]
         wrong = misnamed(saved)
         return [*saved.damages, *([Damage(self.path, wrong.what)] if wrong else ())]
 

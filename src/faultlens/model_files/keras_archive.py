@@ -87,7 +87,7 @@ def _unreadable(file: BinaryIO, size: int) -> str | None:
     if end < 0 or len(tail) - end < 22:
         file.seek(0)
         begins = file.read(2) == b"PK"
-        return "is cut off: the directory at the end of the archive is missing" if begins else "is no zip archive"
+        return "is cut off: the directory at the end of the archive is missing" if begins else "is not a zip archive"
     directory = struct.unpack_from("<I", tail, end + 12)[0]
     if directory == 0xFFFFFFFF:
         large = tail.rfind(_END_64)

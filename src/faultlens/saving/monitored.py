@@ -14,7 +14,7 @@ class Monitored:
 
     def __init__(self, name: str, mode: str, best: float | None) -> None:
         if mode not in ("auto", "min", "max"):
-            raise ValueError(f"mode={mode!r} is none of 'auto', 'min' and 'max'")
+            raise ValueError(f"mode={mode!r} is not one of 'auto', 'min' and 'max'")
         self.name = name
         self.best = self.saved = best  # `saved`: of those states that were saved
         self.direction = mode if mode != "auto" else "min" if name.removeprefix("val_") == "loss" else None

@@ -105,7 +105,7 @@ def own_target(path: str | os.PathLike[str]) -> Path:
     except TypeError:
         text = path  # type: ignore[assignment]
     if not isinstance(text, str) or not text or (text.endswith("/") and not Path(text).name):
-        raise SaveError(f"{text!r} is no name to save to.", "Give a path such as model.keras.")
+        raise SaveError(f"{text!r} is not a name to save to.", "Give a path such as model.keras.")
     if "://" in text:
         raise SaveError(f"{text} is not on a file system of this machine.", "Save to a local path, then copy it there.")
     return Path(os.path.realpath(text))

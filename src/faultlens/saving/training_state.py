@@ -46,7 +46,7 @@ def capture(
 def restore(state: Mapping[str, Any], model: Any = None) -> tuple[int, int]:
     """Put back what `capture` took, and return epoch and step. The weights are restored by who loads the save."""
     if not is_training_state(state):
-        raise ValueError("this is no state of a training: it was not made by capture()")
+        raise ValueError("this is not the state of a training: it was not made by capture()")
     known = state["random"]
     _restore_library_generators(known, model)
     restore_program_generators(known)  # last: what was made on the way may have drawn from them

@@ -106,7 +106,7 @@ def _save(generation: Generation) -> SaveState:
     except (OSError, ValueError) as error:
         return replace(state, damage=one_line(str(error), 200))
     if saved is None:
-        return _judged(state, "it is no saved model", checked=False)
+        return _judged(state, "it is not a saved model", checked=False)
     state = replace(state, format=saved.kind, size=saved.size)
     return _judged(state, saved.damages[0].said(path) if saved.damages else None, saved.checked)
 

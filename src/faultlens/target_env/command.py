@@ -43,7 +43,7 @@ def _no_program(word: str) -> FaultlensError:
         return FaultlensError(f"Cannot run {word}: it is not on PATH.", f"Write ./{word}.")
     if path.is_file():
         advice = "Name the program that runs it first, or make it one with `chmod +x`."
-        return FaultlensError(f"Cannot run {word}: the file is no program.", advice)
+        return FaultlensError(f"Cannot run {word}: the file is not executable.", advice)
     if path.suffix in SCRIPTS:
         return FaultlensError(f"Cannot run {word}: there is no such file.", "Check the spelling, or the folder.")
     if "/" not in word and (beside := Path(which_python(None, os.environ).executable).with_name(word)).exists():

@@ -106,7 +106,9 @@ def _from_folders(executable: str, problem: str, *, was_asked: bool = True) -> I
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
     if not numbers:
         how = problem.partition(": ")[0]  # what it says may be our own question, not understood
-        raise FaultlensError(f"{executable} is no Python: {how}.", "Name a Python or a virtual environment.")
+        raise FaultlensError(
+            f"{executable} is not a Python interpreter: {how}.", "Name a Python or a virtual environment."
+        )
     return Interpreter(
         executable=executable,
         version=numbers or None,

@@ -62,7 +62,7 @@ def _fault(variable: str, flag: str, knows: Callable[[str], bool]) -> str | None
     if name.startswith(FOREIGN[variable]):
         other = next(each for each in FOREIGN if each != variable)
         return f"is a flag of {other}"
-    return None if name and knows(name) else "is no flag of this TensorFlow"
+    return None if name and knows(name) else "is not a flag of this TensorFlow"
 
 
 def _spaces(text: str, position: int) -> int:

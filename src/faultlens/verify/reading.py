@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 
 def read(generation: Generation, replaced: Manifest | None = None, kerases: tuple[str, ...] = ()) -> Reading | None:
-    """None: this is no saved model. Raises OSError where it may not be read, or is larger than is looked at.
+    """None: this is not a saved model. Raises OSError where it may not be read, or is larger than is looked at.
 
     `replaced`: what `faultlens.save` wrote under this name last, if this is something else."""
     manifest, path = generation.manifest, generation.path

@@ -87,7 +87,10 @@ def test_nothing_is_said_where_the_output_is_the_data(capsys: pytest.CaptureFixt
     ("name", "said"),
     [
         ("folder", "Cannot run folder: it is a folder. Name a program in it."),
-        ("notes.txt", "Cannot run notes.txt: the file is no program. Name the program that runs it first, or make it"),
+        (
+            "notes.txt",
+            "Cannot run notes.txt: the file is not executable. Name the program that runs it first, or make it",
+        ),
         ("tool", "Cannot run tool: it is not on PATH. Write ./tool."),
         ("nothing", "Cannot run nothing: no such program. Check the spelling, or give its full path."),
     ],

@@ -217,7 +217,7 @@ def test_our_own_python_is_asked() -> None:
 
 def test_a_program_that_is_no_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--python", "/bin/ls"]) == 2
-    assert "ls is no Python: " in capsys.readouterr().err
+    assert "ls is not a Python interpreter: " in capsys.readouterr().err
 
 
 def test_a_python_that_dies_is_a_finding(tmp_path: Path) -> None:

@@ -456,7 +456,7 @@ def test_growth_is_a_word(gpus: Gpus) -> None:
 
 def test_flags_are_left_out_together() -> None:
     value = "--one=1 --good=2 --two"
-    wrong = [FlagFault("XLA_FLAGS", flag, "is no flag of this TensorFlow") for flag in ("--one=1", "--two")]
+    wrong = [FlagFault("XLA_FLAGS", flag, "is not a flag of this TensorFlow") for flag in ("--one=1", "--two")]
     seen = GpuVariables().judge({"XLA_FLAGS": value}, Gpus(), wrong)
     assert [finding.fixes[0].command for finding in seen.findings] == ["export XLA_FLAGS=--good=2"] * 2
     assert seen.mark == "warning"  # only what compiles with XLA dies of it

@@ -171,7 +171,7 @@ def test_the_content_tells_the_format_not_the_name(tmp_path: Path) -> None:
     (tmp_path / "damaged.h5").write_bytes(b"<html>")
     assert (looked_at(tmp_path / "old.keras").kind, damage(tmp_path / "old.keras")) == ("HDF5 file", "")
     assert (looked_at(tmp_path / "renamed.h5").kind, damage(tmp_path / "renamed.h5")) == ("Keras archive", "")
-    assert damage(tmp_path / "damaged.keras") == "damaged.keras is no zip archive"
+    assert damage(tmp_path / "damaged.keras") == "damaged.keras is not a zip archive"
     assert damage(tmp_path / "damaged.h5") == "damaged.h5 is no HDF5 file: it has no signature"
 
 

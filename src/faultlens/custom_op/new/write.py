@@ -25,7 +25,7 @@ def names_of(name: str) -> tuple[str, str, str]:
     """fast_norm, FastNorm and FAST_NORM, from any of the first two or fast-norm."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", spaced) or len(spaced) > LONGEST:
-        raise FaultlensError(f"{name!r} is no name for an op.", "Use letters, digits and _, as in fast_norm.")
+        raise FaultlensError(f"{name!r} is not a name for an op.", "Use letters, digits and _, as in fast_norm.")
     if spaced in KEYWORDS:
         raise FaultlensError(f"{spaced} means something else to C++ or Python.", "Choose a longer name.")
     return spaced, "".join(part.capitalize() for part in spaced.split("_")), spaced.upper()

@@ -54,7 +54,7 @@ def read(path: Path) -> Schema:
     except OSError as error:
         raise FaultlensError(f"Cannot read the schema {path}: {error.strerror}.", "Name another file.") from error
     except (msgspec.MsgspecError, ValueError) as error:
-        raise FaultlensError(f"{path} is no schema: {error}.", "docs/scan.md shows one.") from error
+        raise FaultlensError(f"{path} is not a schema: {error}.", "docs/scan.md shows one.") from error
     for name, text in schema.named.items():
         if not _FEATURE.fullmatch(text):
             raise FaultlensError(

@@ -86,7 +86,7 @@ def check_class(data: bytes, look: Look, spot: Spot) -> None:
     try:
         int(data)
     except ValueError:
-        look.flaw("label", "it is no number of a class", **spot.keywords())
+        look.flaw("label", "it is not the number of a class", **spot.keywords())
 
 
 def is_image(name: str, data: bytes) -> bool:

@@ -49,7 +49,7 @@ def directory_of(source: Source, size: int) -> Directory:
     if found is None:
         if source.read(0, 2) == b"PK":
             raise DamageError("truncated", "the directory at the end of the archive is missing", size)
-        raise DamageError("magic", "it is no zip archive", 0)
+        raise DamageError("magic", "it is not a zip archive", 0)
     at, fields, trailing = found
     _, disk, first_disk, here, count, length, start, _ = fields
     end = at

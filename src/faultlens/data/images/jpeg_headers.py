@@ -114,7 +114,7 @@ def frame(code: int, segment: bytes) -> Frame:
         raise Damaged("the segment with its sizes is damaged")
     precision, height, width = segment[0], segment[1] << 8 | segment[2], segment[3] << 8 | segment[4]
     if not 0 < width <= MAX_SIDE or not 0 < height <= MAX_SIDE:
-        raise Damaged(f"its size of {width} × {height} is none that decoders take")
+        raise Damaged(f"its size of {width} × {height} is not one that decoders accept")
     if precision != 8 and precision not in ((12,) if BASELINE < code <= PROGRESSIVE else range(2, 17)):
         raise Damaged(f"it cannot have {precision} bits per sample")
     components = _components(segment[6:])

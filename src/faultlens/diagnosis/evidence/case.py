@@ -82,7 +82,7 @@ class Case:
     def bad_pointer(self) -> str:
         """What was followed, where `is_null` holds."""
         number = self.small_number
-        return "a null pointer" if number is None else f"a small number ({number:#x}) that is no address"
+        return "a null pointer" if number is None else f"a small number ({number:#x}) that is not an address"
 
     @cached_property
     def hits_stack_end(self) -> bool:

@@ -20,7 +20,7 @@ def format_for(subject: Any, path: Path, name: str | None) -> Format:
     """The one that was named, or the one that the path and the subject stand for. TensorFlow is imported here."""
     chosen = name or _meant(subject, path)
     if chosen not in NAMES:
-        raise SaveError(f"{chosen!r} is no format.", f"Choose one of {', '.join(NAMES)}.")
+        raise SaveError(f"{chosen!r} is not a format.", f"Choose one of {', '.join(NAMES)}.")
     if chosen in OF_KERAS:
         if not is_keras_model(subject):
             raise SaveError(
@@ -29,7 +29,9 @@ def format_for(subject: Any, path: Path, name: str | None) -> Format:
             )
         if by_ending(path) != chosen:
             ending = next(ending for ending, form in ENDINGS.items() if form == chosen)
-            raise SaveError(f"{path.name} is no name for the format {chosen!r}.", f"Keras wants it to end in {ending}.")
+            raise SaveError(
+                f"{path.name} is not a name for the format {chosen!r}.", f"Keras wants it to end in {ending}."
+            )
         return _of_keras(chosen, subject)
     return _of_tensorflow(chosen, subject)
 

@@ -34,7 +34,7 @@ class KerasFormat(Format):
         saved = reader.read(path, deep=True)
         damages = saved.damages if saved is not None else ()
         if saved is None or damages:
-            what = damages[0].what if damages else "is no saved model"
+            what = damages[0].what if damages else "is not a saved model"
             raise SaveError(f"{path.name} was read back damaged: it {what}.", "Save to another disk.")
         return None
 

@@ -159,7 +159,7 @@ def test_a_copy_that_begins_in_read_only_memory_did_not_run_into_it() -> None:
         ("wild_memset", "Python handed memset a pointer to 0x712345678000, where nothing is mapped"),
         ("wild_from_address", "a ctypes object or pointer was used that lies at 0x5abc00001000, where nothing is"),
         ("wild_function", "Python called a function at 0x723456789000 through ctypes, where there is no code"),
-        ("wild_strlen", "Python handed strlen a pointer to 0x4142434445464748, which is no address at all"),
+        ("wild_strlen", "Python handed strlen a pointer to 0x4142434445464748, which is not an address at all"),
     ],
 )
 def test_a_wild_pointer_is_told_with_its_address_and_who_got_it(name: str, title: str) -> None:

@@ -70,7 +70,7 @@ class ExceptionLeaves(Rule):
                     )  # fmt: skip
             else:
                 yield self.found(
-                    event, f"`{event.name}` throws where the text is no number, and nobody catches it",
+                    event, f"`{event.name}` throws where the text is not a number, and nobody catches it",
                     "use a function that says whether it is one",
                     f'OP_REQUIRES({context}, absl::SimpleAtoi(text, &value), errors::InvalidArgument("…"));',
                     summary=summary,

@@ -16,5 +16,5 @@ def function_of(named: list[str]) -> Any:
     for name in names.split("."):
         function = getattr(function, name)
     if not callable(function):
-        raise TypeError(f"{module}:{names} is no function")
+        raise TypeError(f"{module}:{names} is not a function")
     return function

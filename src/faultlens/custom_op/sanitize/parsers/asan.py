@@ -112,7 +112,7 @@ def _words(rule: str, kind: str, lines: Sequence[str]) -> str:
         signal = next((found for line in lines if (found := _SIGNAL_ACCESS.search(line))), None)
         verb = {"READ": "read of", "WRITE": "write to"}.get(signal[1] if signal else "", "access to")
         if any("high value address" in line for line in lines):  # the CPU tells no address
-            return f"{verb} what is no address, or not aligned as the instruction needs it"
+            return f"{verb} what is not an address, or not aligned as the instruction needs it"
         null = any("zero page" in line for line in lines)
         return f"{verb} {'a null pointer' if null else 'an address that is not mapped'}"
     if kind.startswith(("ABRT", "ILL")):

@@ -150,7 +150,7 @@ class WildPointerPassed(BufferCause):
     def _leads_nowhere(
         self, case: Case, strength: float, what: str, pointer: int, how: tuple[str, str] | None
     ) -> Finding:
-        nothing = "which is no address at all" if pointer >= CANONICAL_TOP else "where nothing is mapped"
+        nothing = "which is not an address at all" if pointer >= CANONICAL_TOP else "where nothing is mapped"
         mapped = "beyond what a program can map" if pointer >= CANONICAL_TOP else "in no line of the memory map"
         return self.found(
             case,
@@ -204,7 +204,7 @@ def _fixes(case: Case) -> tuple[Fix, ...]:
     )
     follow = safe(
         "follow the address to where it is made",
-        "a number that is no pointer, a wrong offset, or memory that is gone by now",
+        "a number that is not a pointer, a wrong offset, or memory that is gone by now",
     )
     instead = consider("hand over the object, not its address", "byref(buffer), array.ctypes.data_as(…)")
     return tuple(fix for fix in (follow, declare, instead) if fix)

@@ -158,7 +158,9 @@ def _fixes(found: Standing, crash: Crash) -> tuple[Fix, ...]:
         fixes.append(consider("make sure that what it writes is progress", "and not that it still waits for something"))
     if found.state in ("computing", "unclear") and not left:
         fixes.append(
-            consider("make sure that it is no endless loop", "run it again: it should get to other lines than these")
+            consider(
+                "make sure that it is not an endless loop", "run it again: it should get to other lines than these"
+            )
         )
     if speed:
         fixes.append(consider("make it go on where it stopped", "faultlens.keras.SafeCheckpoint saves and resumes"))

@@ -93,7 +93,7 @@ def _noticed(case: Case) -> tuple[str, float, tuple[str, str] | None]:
     if foreign_calls.died_in_it(case) or foreign_calls.by_ctypes_itself(case):
         return "", 0.0, None  # the pointer came from Python's side: no object of the interpreter's is known to be bad
     if case.owner == "python" and (accesses.is_wild(case.fault) or accesses.holds_data(case.fault)):
-        fact = ("Python's own code used a pointer that is none: data lie where an object should be", "registers")
+        fact = ("Python's own code used a pointer that is not one: data lie where an object should be", "registers")
         return _OVERWRITTEN, LIKELY, fact
     return "", 0.0, None
 
@@ -101,7 +101,7 @@ def _noticed(case: Case) -> tuple[str, float, tuple[str, str] | None]:
 _EARLIER = "the heap was corrupted earlier; it was noticed{where}, which is not where it was done"
 _OVERWRITTEN = "a Python object was overwritten or freed earlier; it was noticed{where}, which is not where it was done"
 _TWICE = "a block was freed{where} that had been freed before, or the heap was corrupted earlier"
-_INVALID = "free(){where} was given an address that is no block, or the heap was corrupted earlier"
+_INVALID = "free(){where} was given an address that is not a block, or the heap was corrupted earlier"
 _WORDS = (
     (messages.HEAP_OVERFLOW, _EARLIER, STRONG),
     (messages.DOUBLE_FREE, _TWICE, LIKELY + 0.05),

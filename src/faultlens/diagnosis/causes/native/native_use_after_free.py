@@ -68,7 +68,7 @@ class NativeUseAfterFree(NativeCause):
             if freed
             else None,
             (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
-            (f"its pointer is no address at all: {address:#x}", "registers") if wild else None,
+            (f"its pointer is not an address at all: {address:#x}", "registers") if wild else None,
             fix=_KEEP_OWNER,
         )
 
