@@ -119,8 +119,8 @@ class TestTensorFlow:
 def test_under_an_emulator_the_doctor_says_that_it_cannot_tell(environment: Path) -> None:
     code = (
         "from faultlens.doctor.checks.cpu.cpu import CpuFeatures\n"
-        "from faultlens.target_env.target import Wishes, meet\n"
-        f"seen = CpuFeatures().examine(meet(Wishes(python={str(environment)!r})))\n"
+        "from faultlens.target_env.target import Options, meet\n"
+        f"seen = CpuFeatures().examine(meet(Options(python={str(environment)!r})))\n"
         "print(seen.mark, seen.summary)"
     )
     command = ["qemu-x86_64", "-cpu", "Nehalem", sys.executable, "-c", code]

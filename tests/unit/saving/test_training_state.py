@@ -95,5 +95,5 @@ def test_more_is_kept_as_it_is() -> None:
 )
 def test_anything_else_is_no_state(state: dict[str, Any]) -> None:
     assert not training_state.is_training_state(state)
-    with pytest.raises(ValueError, match="no state of a training"):
+    with pytest.raises(ValueError, match="not the state of a training"):
         training_state.restore(state)
