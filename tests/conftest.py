@@ -1,7 +1,8 @@
 """All tests: what their folder says of them.
 
-Some load TensorFlow into the process of the tests. What is forked after that would hang, so they need a process of their
-own, `pytest -m loads_tensorflow` or their folders by name; `pytest` alone runs all others, and does not even collect them."""
+Some load TensorFlow into the process of the tests. What is forked after that would hang, so they need a process of
+their own: `pytest -m loads_tensorflow`, or their folders by name. `pytest` alone runs all others, and does not even
+collect them."""
 
 from __future__ import annotations
 
