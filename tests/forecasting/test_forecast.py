@@ -80,7 +80,7 @@ def test_a_batch_too_large_for_the_runs_is_extrapolated():
     [
         (["models.py"], "names no function"),
         (["missing.py:build"], "There is no file missing.py"),
-        ([f"{MODELS}:images", "--limit", "much"], "'much' is no limit"),
+        ([f"{MODELS}:images", "--limit", "much"], "'much' is not a limit"),
         ([f"{MODELS}:images", "--data-spec", "nothing"], "does not describe the data"),
     ],
 )

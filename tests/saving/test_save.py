@@ -433,7 +433,7 @@ def test_an_optimizer_of_other_weights(tmp_path: Path) -> None:
         ("folder", {}, "this folder holds other things"),
         ("folder/thing.keras/", {}, "there is a folder of this name"),
         ("model.keras", {"keep": 0}, "0 generations cannot be kept"),
-        ("model.keras", {"format": "pickle"}, "'pickle' is no format"),
+        ("model.keras", {"format": "pickle"}, "'pickle' is not a format"),
         ("gs://bucket/model.keras", {}, "is not on a file system of this machine"),
         ("missing/model.keras", {}, "there is no folder .*/missing"),
         ("missing/model.weights.h5", {"background": True}, "there is no folder .*/missing"),
