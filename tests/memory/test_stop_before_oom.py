@@ -42,6 +42,7 @@ FASTEST = [
     Plan(grows=300),
     Plan(grows=300, when="batch, after the checkpoint"),
 ]
+TRIES = 5  # other tests may have both CPUs when it matters: the fast ones fill their group within a tenth of a second
 LIMITS = [(plan, limit) for plans, limit in ((SLOW, GIB // 2), (FAST, GIB), (FASTEST, 2 * GIB)) for plan in plans]
 
 
@@ -56,12 +57,12 @@ def saved_batches(path: Path) -> int | None:
 def test_it_ends_with_a_checkpoint_of_its_last_batch(
     trainings: Trainings, tmp_path: Path, plan: Plan, limit: int
 ) -> None:
-    path = tmp_path / "model.keras"
-    ended = trainings.run(replace(plan, path=str(path)), limit, STOP)
-    if ended.status == -signal.SIGKILL:  # other tests had both CPUs when it mattered: once may be chance
-        path = tmp_path / "again" / "model.keras"
+    for number in range(TRIES):
+        path = tmp_path / f"{number}" / "model.keras"
         path.parent.mkdir()
         ended = trainings.run(replace(plan, path=str(path)), limit, STOP)
+        if ended.status != -signal.SIGKILL:
+            break
     assert ended.status == -signal.SIGTERM, ended
     assert ended.request is not None and ended.request.limit == limit
     assert saved_batches(path) == ended.batches > 0
