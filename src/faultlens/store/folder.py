@@ -167,7 +167,7 @@ def _publish(unfinished: Path, home: Path, name: str, data: bytes) -> Path:
 
 
 def _name(report: Report, data: bytes) -> str:
-    """Names sort by the time of saving."""
+    """Names sort by the second of saving."""
     now = _clock(time.time())
     outcome = report.crash.outcome
     parts = (program_name(report.crash), outcome.signal or outcome.kind)
@@ -194,7 +194,20 @@ def _folders(home: Path) -> list[Path]:
     """The crash folders, oldest first; whatever else lies there is not ours. What a wrong clock has dated in the future
     comes before all others: it would be the latest for as long."""
     now = _clock(time.time() + _CLOCK_SLACK_S)
-    return sorted(_ours(home), key=lambda folder: (folder.name[: len(now)] <= now, folder.name))
+
+    def age(folder: Path) -> tuple[bool, str, int, str]:
+        saved = folder.name[: len(now)]
+        return saved <= now, saved, _saved_at(folder), folder.name
+
+    return sorted(_ours(home), key=age)
+
+
+def _saved_at(folder: Path) -> int:
+    """In nanoseconds, by the file that is written once: several reports may be saved within the second of a name."""
+    try:
+        return (folder / SUMMARY).lstat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _ours(home: Path) -> Iterator[Path]:

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from time import sleep
 
 import pytest
 from msgspec.structs import replace
@@ -177,6 +178,15 @@ def test_a_report_from_the_future_is_not_the_latest(clock: list[float]) -> None:
     right = folder.save(numbered(2))
     assert folder.find() == right
     assert [entry.name for entry in folder.listing()] == [right.parent.name, wrong.parent.name]
+
+
+@pytest.mark.usefixtures("clock")
+def test_of_reports_within_one_second_the_last_is_the_latest() -> None:
+    saved = []
+    for number in range(8):
+        saved.append(folder.save(numbered(number)).parent.name)
+        sleep(0.02)  # file systems count in ticks of the kernel
+    assert [entry.name for entry in folder.listing()] == saved[::-1]
 
 
 def test_two_reports_with_one_name_are_both_kept(monkeypatch: pytest.MonkeyPatch) -> None:
