@@ -15,7 +15,10 @@ def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+def all_names() -> list[str]:
+    return resources.files(__package__).joinpath("op_names.txt").read_text().split()
+
+
 @cache
 def _spellings() -> dict[str, str]:
-    names = resources.files(__package__).joinpath("op_names.txt").read_text().split()
-    return {plain(name): name for name in names}
+    return {plain(name): name for name in all_names()}

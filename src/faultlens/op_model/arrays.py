@@ -118,7 +118,7 @@ def from_tensor(tensor: Tensor) -> Array | None:
     shape = tensor.shape
     if len(shape) > MAX_RANK or not all(0 <= size < 1 << 63 for size in shape):
         return None
-    values = _values(tensor)
+    values = values_of(tensor)
     if values is None:
         return Array(tensor.dtype, shape, fill=zero(tensor.dtype), recorded=math.prod(shape) == 0)
     return simplest(Array(tensor.dtype, shape, values))
@@ -246,7 +246,8 @@ def _real(value: float, dtype: str) -> str:
     return repr(value)
 
 
-def _values(tensor: Tensor) -> tuple[Value, ...] | None:
+def values_of(tensor: Tensor) -> tuple[Value, ...] | None:
+    """All of them, of a type in DTYPES; None where they were not kept, or do not fit the shape."""
     size = math.prod(tensor.shape)
     if size == 0:
         return None

@@ -83,7 +83,7 @@ def _kernel(kernel: Kernel, crash: Crash, width: int) -> list[Text]:
     mark = words("  at fault" if kernel.at_fault else "  in flight", QUIET)
     known = facts_of(kernel, crash)
     for given in inputs_of(kernel, _INPUTS, _VALUES):
-        known.append((f"input {given.number}", given.words + (f" = {given.values}" if given.values else "")))
+        known.append((given.name, given.words + (f" = {given.values}" if given.values else "")))
     if len(kernel.inputs) > _INPUTS:
         known.append(("", f"… and {count(len(kernel.inputs) - _INPUTS, 'more input')}"))
     attributes = [f"{name} = {value}" for name, value in attributes_of(kernel, _ATTRIBUTES)]

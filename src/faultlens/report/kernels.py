@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from faultlens.diagnosis.evidence.arguments import input_names
 from faultlens.diagnosis.evidence.kernels import kernel_at_fault, tensor_in_words, user_op
 from faultlens.records.crash import Attribute, Crash, Frame, Kernel
 from faultlens.report.facts import Pairs
 from faultlens.report.headline import line_of
-from faultlens.report.tensors import holds_one_number, kept_size, number_in_words, values_in_words
+from faultlens.report.tensors import holds_few_numbers, kept_size, number_in_words, values_in_words
 from faultlens.report.threads import thread_in_words
 from faultlens.text.quantities import count
 from faultlens.text.safe import ELLIPSIS, one_line
@@ -18,11 +20,13 @@ from faultlens.text.sizes import in_words as size
 
 _NAME = 120
 _OPS_NAMED = 6
+_FEW_VALUES = 6
+_CHOICE = re.compile(r"[A-Z][A-Z0-9_]*")  # SAME, NHWC, ROW_SPLITS
 _ITEMS, _DEPTH, _VALUE = 8, 4, 160  # of an attribute
 
 
 class Input(NamedTuple):
-    number: int
+    name: str  # "filter"; "input 0" where the op is not TensorFlow's
     words: str  # "float32 [3, 4, 8]"
     values: str  # the first of them; nothing where they were not kept
 
@@ -75,21 +79,44 @@ def facts_of(kernel: Kernel, crash: Crash) -> Pairs:
 
 
 def inputs_of(kernel: Kernel, most: int, most_values: int) -> list[Input]:
-    """The inputs, numbered as TensorFlow does; their names are not known."""
+    """The inputs under the names of the op's definition."""
     return [
-        Input(number, tensor_in_words(tensor), (values_in_words(tensor, most_values) or "") if tensor else "")
-        for number, tensor in enumerate(kernel.inputs[:most])
+        Input(
+            one_line(name, _NAME),
+            tensor_in_words(tensor),
+            (values_in_words(tensor, most_values) or "") if tensor else "",
+        )
+        for name, tensor in list(zip(input_names(kernel), kernel.inputs, strict=False))[:most]
     ]
 
 
 def briefly(kernel: Kernel, most: int) -> list[str]:
-    """ "0: int64 [] = 9", "1: float32 [3, 4, 8]"."""
+    """ "seq_len_max: int64 [] = 9", "x: float32 [3, 4, 8]"."""
     told = []
-    for number, tensor in enumerate(kernel.inputs[:most]):
-        value = f" = {values_in_words(tensor, 1)}" if tensor and holds_one_number(tensor) else ""
-        told.append(f"{number}: {tensor_in_words(tensor)}{value}")
+    for name, tensor in list(zip(input_names(kernel), kernel.inputs, strict=False))[:most]:
+        value = (
+            f" = {values_in_words(tensor, _FEW_VALUES)}" if tensor and holds_few_numbers(tensor, _FEW_VALUES) else ""
+        )
+        short = one_line(name.removeprefix("input "), _NAME)
+        told.append(f"{short}: {tensor_in_words(tensor)}{value}")
     hidden = len(kernel.inputs) - most
     return [*told, f"{ELLIPSIS} {count(hidden, 'more input')}"] if hidden > 0 else told
+
+
+def settings_briefly(kernel: Kernel, most: int) -> list[str]:
+    """ "strides = [1, 2, 2, 1]": numbers, and words out of a fixed choice. Other words may be private."""
+    chosen = [
+        f"{one_line(name, 80)} = {attribute_in_words(attribute)}"
+        for name, attribute in sorted(kernel.attributes.items())
+        if not name.startswith("_") and _is_telling(attribute)
+    ]
+    return chosen[:most]
+
+
+def _is_telling(attribute: Attribute) -> bool:
+    if attribute.kind == "string":
+        return isinstance(attribute.value, str) and bool(_CHOICE.fullmatch(attribute.value))
+    return attribute.kind in ("int", "float", "list(int)", "shape", "list(shape)") and attribute.value not in (None, [])
 
 
 def attributes_of(kernel: Kernel, most: int) -> Pairs:

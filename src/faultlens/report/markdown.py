@@ -142,11 +142,10 @@ def _kernel(kernel: Kernel, crash: Crash) -> Iterator[str]:
     if kernel.inputs:
         yield "| input | type and shape | values |"
         yield "|---|---|---|"
-        for given in inputs_of(kernel, _INPUTS, _VALUES):
-            tensor = kernel.inputs[given.number]
+        for given, tensor in zip(inputs_of(kernel, _INPUTS, _VALUES), kernel.inputs, strict=False):
             # Bug reports are read by everybody: numbers may be told, texts may be private.
             values = given.values if tensor and tensor.strings is None else ""
-            yield f"| {given.number} | {_sentence(given.words)} | {_sentence(values)} |"
+            yield f"| {_sentence(given.name)} | {_sentence(given.words)} | {_sentence(values)} |"
         if len(kernel.inputs) > _INPUTS:
             yield f"| … | {len(kernel.inputs) - _INPUTS} more | |"
         yield ""

@@ -11,7 +11,7 @@ from faultlens.inspection.frames import is_own_line
 from faultlens.records.crash import Crash, Frame, Kernel
 from faultlens.records.report_file import Report
 from faultlens.report.headline import line_of, native_end
-from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words
+from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words, settings_briefly
 from faultlens.report.page import ALARM, GUTTER, OWN, QUIET, Section, fixed, flow, unbroken, words
 from faultlens.report.progress import progress_in_words
 from faultlens.report.saves import saving_in_words
@@ -85,6 +85,8 @@ def _op(crash: Crash, shown: Frame | None, width: int) -> list[Text]:
 def _kernel(kernel: Kernel, shown: Frame | None, crash: Crash, width: int, inputs: int) -> list[Text]:
     name = kernel_in_words(kernel, with_node=inputs > _FEW_INPUTS)
     rows = [words(name, OWN), *flow(briefly(kernel, inputs), width, "inputs ")]
+    if settings := settings_briefly(kernel, inputs):
+        rows += flow(settings, width, "with ")
     if kernel.written and not (shown and _same_line(kernel.written, shown)):
         rows.append(words(f"written at {line_in_words(kernel.written, crash)}"))
     if kernel.layer_made:

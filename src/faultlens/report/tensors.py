@@ -28,9 +28,12 @@ _PLAIN = {
 Value = bool | int | float | complex
 
 
-def holds_one_number(tensor: Tensor | None) -> bool:
-    """A single number that was kept: short enough to stand beside the type."""
-    return tensor is not None and tensor.contents is not None and tensor.dtype in _PLAIN and _elements(tensor) == 1
+def holds_few_numbers(tensor: Tensor | None, most: int) -> bool:
+    """A single number, or a few whole ones, that were kept: short enough to stand beside the type."""
+    if tensor is None or tensor.contents is None or tensor.dtype not in _PLAIN:
+        return False
+    number = _elements(tensor)
+    return number == 1 or (number is not None and 0 < number <= most and "int" in tensor.dtype)
 
 
 def values_in_words(tensor: Tensor, most: int) -> str | None:

@@ -39,8 +39,8 @@ def test_op_at_fault_and_reproducer() -> None:
         "\nCalled from train.py:24 in main.\n",
         "\n`FastGather`, node `model/gather/FastGather`, layer `gather`, kernel `FastGatherOp<float, long>`,"
         " written at `train.py:14 in step`.\n",
-        "\n| 1 | int64 \\[12\\] | 7, 2, 1, 0, 4, 1, 4, 9, …, from 0 to 9 |\n",
-        "\n| 3 | string \\[2\\] |  |\n",  # texts may be private
+        "\n| input 1 | int64 \\[12\\] | 7, 2, 1, 0, 4, 1, 4, 9, …, from 0 to 9 |\n",
+        "\n| input 3 | string \\[2\\] |  |\n",  # texts may be private
         "\nAttributes: `T` = `float32`, `shape` = `[-1, 10]`, `table` = `'digits'`, `validate` = `False`,",
         "\nAlso in flight: MatMul, StatefulPartitionedCall.\n",
         "\nContents of 3 inputs (121 bytes) are kept in the report file; `--no-contents` leaves them out.\n",

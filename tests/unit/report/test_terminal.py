@@ -163,6 +163,7 @@ def test_the_line_that_wrote_the_op_then_the_op_then_how_far_the_program_had_com
         "      op  FastGather (layer gather)\n"
         "          inputs 0: float32 [32, 10] · 1: int64 [12] · 2: int64 [] = 0\n"
         "                 3: string [2] · 4: not set · … 1 more input\n"
+        "          with shape = [-1, 10]\n"
         "progress  in step 1,204 (of 1,875) of epoch 4 (of 10), while training"
     )
     assert parts[-1] == "    more  `faultlens show -v` · `faultlens repro`\n"
@@ -210,7 +211,7 @@ def test_verbose_shows_the_ops_in_flight() -> None:
         "            _class = not read\n"
         "\n"
         "          MatMul  in flight\n"
-        "            thread   thread 4252 'tf_Compute'\n"
+        "            thread  thread 4252 'tf_Compute'\n"
     ) in text
     assert re.search(
         r"    time  ▂.*\n +│1 +│2 +│3 +│4\n +▲\n +anonymous memory .* at most 1.4 GiB,\s+│ epochs, ▲ saves\n", text

@@ -6,7 +6,8 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.diagnosis.evidence import accesses, addresses, fenced, messages, ops
+from faultlens.diagnosis.evidence import accesses, addresses, arguments, fenced, messages, ops
+from faultlens.diagnosis.evidence.arguments import Given
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.messages import CheckFailure, Termination
@@ -172,6 +173,13 @@ class Case:
     def kernel(self) -> Kernel | None:
         """The op in flight that the crash is about."""
         return kernel_at_fault(self.crash)
+
+    @cached_property
+    def given(self) -> Given | None:
+        """What the op was given, as far as it is known."""
+        if self.kernel is None:
+            return arguments.as_written(self.op, self.crash.sources, self.location)
+        return arguments.given(self.kernel, self.crash.sources, self.location)
 
     @cached_property
     def location(self) -> Location | None:

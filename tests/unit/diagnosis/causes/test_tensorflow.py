@@ -50,8 +50,10 @@ def test_named_first(name: str, cause: str, op: str) -> None:
 # ------------------------------------------------------------------------------------------- failed checks
 
 
-def test_the_title_says_what_was_checked() -> None:
-    assert "limit <= dim0_size (3 vs. 2)" in first(load("block_lstm_grad_seq_len")).title
+def test_the_title_puts_the_check_into_words_and_the_evidence_has_its_text() -> None:
+    diagnosis = first(load("block_lstm_grad_seq_len"))
+    assert "is 3 and may be at most 2" in diagnosis.title
+    assert "limit <= dim0_size (3 vs. 2)" in diagnosis.evidence[0].fact
 
 
 @pytest.mark.parametrize("name", ["threads_pids_max", "dlpack_misaligned_numpy", "op_wrong_dtype", "op_double_free"])

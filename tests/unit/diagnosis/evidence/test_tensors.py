@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from faultlens.diagnosis.evidence.kernels import tensor_in_words
 from faultlens.records.crash import Tensor
-from faultlens.report.tensors import holds_one_number, kept_size, values_in_words
+from faultlens.report.tensors import holds_few_numbers, kept_size, values_in_words
 
 NOT_A_NUMBER = float("nan")
 
@@ -81,9 +81,11 @@ def test_what_is_kept() -> None:
 
 
 def test_a_single_number_stands_beside_its_type() -> None:
-    assert holds_one_number(tensor("int64", (1, 1), "q", 3))
+    assert holds_few_numbers(tensor("int64", (1, 1), "q", 3), 4)
+    assert holds_few_numbers(tensor("int64", (2,), "q", 1, 2), 4)
     for other in (None, tensor("int64", ()), tensor("int64", (2,), "q", 1, 2), tensor("variant", (), "q", 1)):
-        assert not holds_one_number(other)
+        assert not holds_few_numbers(other, 1)
+    assert not holds_few_numbers(tensor("float32", (2,), "f", 1, 2), 4)
 
 
 TYPES = ["bool", "int8", "uint64", "float16", "bfloat16", "float64", "complex128", "string", "resource", "\x00?"]

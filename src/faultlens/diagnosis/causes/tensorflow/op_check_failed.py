@@ -54,9 +54,11 @@ class OpCheckFailed(Cause):
         frame = next((frame for frame in case.native_stack if owner_of(frame) == "tensorflow"), None)
         if frame is None and case.native_stack:
             return None
+        said = advice.explained(case, self.slug, check.text)
+        title = advice.titled(advice.at_work(case), said)
         return Finding(
             strength=_strength(case, frame is not None, reasons),
-            title=one_line(f"{advice.at_work(case)} ended the process: {check.text}", 160),
+            title=title if said else one_line(f"{advice.at_work(case)} ended the process: {check.text}", 160),
             op=case.op,
             evidence=evidence(
                 (one_line(f"{check.text} ({check.place})", 240), "stderr"),
@@ -64,7 +66,7 @@ class OpCheckFailed(Cause):
                 ("SIGABRT was raised by the program itself", "siginfo"),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
             against=reasons[:1],
         )
 

@@ -37,9 +37,10 @@ class OpDivisionByZero(Cause):
         fault, frame = case.fault, responsible(case)
         if fault is None or fault.signal != "SIGFPE" or case.sent or frame is None:
             return None
+        said = advice.explained(case, self.slug)
         return Finding(
             strength=LIKELY if activity(case) == "compiling" else PROVEN,
-            title=f"{advice.at_work(case)} divided an integer by zero inside TensorFlow",
+            title=advice.titled(f"{advice.at_work(case)} divided an integer by zero inside TensorFlow", said),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
@@ -47,7 +48,7 @@ class OpDivisionByZero(Cause):
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
         )
 
 

@@ -43,9 +43,10 @@ class OpNullDereference(Cause):
         pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
         instruction = fault.instruction
+        said = advice.explained(case, self.slug)
         return Finding(
             strength=_strength(case, null),
-            title=f"{advice.at_work(case)} followed {pointer} inside TensorFlow",
+            title=advice.titled(f"{advice.at_work(case)} followed {pointer} inside TensorFlow", said),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
@@ -55,7 +56,7 @@ class OpNullDereference(Cause):
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
             against=tuple(filter(None, [None if null else uses_foreign_memory(case)])),
         )
 

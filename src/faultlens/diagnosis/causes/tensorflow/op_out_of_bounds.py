@@ -49,9 +49,10 @@ class OpOutOfBounds(Cause):
         frame, shared = responsible(case), uses_foreign_memory(case)
         if block.misuse not in ("overflow", "underflow") or block.seen != "access" or frame is None:
             return None
+        said = advice.explained(case, self.slug)
         return Finding(
             strength=POSSIBLE + 0.05 if shared else STRONG,
-            title=f"{advice.at_work(case)} went {fenced.place_in(block)}",
+            title=advice.titled(f"{advice.at_work(case)} went {fenced.place_in(block)}", said),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
@@ -59,7 +60,7 @@ class OpOutOfBounds(Cause):
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
             against=(shared,) if shared else (),
             by_fence=True,
         )
@@ -71,9 +72,13 @@ class OpOutOfBounds(Cause):
         shared = uses_foreign_memory(case)
         access = operand(fault)
         registers = "".join(f"; {name} is {value:#x}" for name, value in access.registers.items()) if access else ""
+        said = advice.explained(case, self.slug)
         return Finding(
             strength=_strength(case, shared),
-            title=f"{advice.at_work(case)} {'wrote' if fault.access == 'write' else 'read'} outside of its buffers",
+            title=advice.titled(
+                f"{advice.at_work(case)} {'wrote' if fault.access == 'write' else 'read'} outside of its buffers",
+                said,
+            ),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
@@ -83,28 +88,29 @@ class OpOutOfBounds(Cause):
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
             against=(shared,) if shared else (),
         )
 
     def _damaged_heap(self, case: Case, fault: Fault) -> Finding | None:
         """The heap is damaged, and only TensorFlow's code could have done it."""
-        said = case.said(HEAP_OVERFLOW) or case.said(INVALID_FREE) or case.said(DOUBLE_FREE)
-        if fault.signal != "SIGABRT" or not said or case.custom_libraries or uses_foreign_memory(case):
+        complaint = case.said(HEAP_OVERFLOW) or case.said(INVALID_FREE) or case.said(DOUBLE_FREE)
+        if fault.signal != "SIGABRT" or not complaint or case.custom_libraries or uses_foreign_memory(case):
             return None
         if first_owned(case.stack, "tensorflow") is None:
             return None
+        said = advice.explained(case, self.slug)
         return Finding(
             strength=LIKELY if case.op else POSSIBLE,
-            title=f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers",
+            title=advice.titled(f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers", said),
             op=case.op,
             evidence=evidence(
-                (said, "glibc"),
+                (complaint, "glibc"),
                 ("no native code of your own is loaded, and the sources hand out no memory", "/proc/PID/maps"),
                 *case.fault_evidence,
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
         )
 
 
