@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from faultlens.diagnosis.evidence import user_calls
@@ -67,6 +68,8 @@ def given(kernel: Kernel, sources: Mapping[str, str], location: Location | None)
     call = user_calls.call_of(op, sources, location)
     defined = list(dict.fromkeys(parameter.name for parameter, _ in names if parameter))
     written = user_calls.written(call, defined) if call else {}
+    if call and not defined:  # an op of the user's own: known by what stands in the call
+        names = [(None, text or name) for (_, name), text in zip_longest(names, user_calls.names(call, len(names)))]
     arguments = [
         Argument(name, tensor, parameter.ranks if parameter else (), written.get(name, ""))
         for (parameter, name), tensor in zip(names, kernel.inputs, strict=False)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from faultlens.diagnosis.evidence.arguments import Argument, Given
+from faultlens.knowledge.op_arguments import parameters
 from faultlens.text.quantities import count
 from faultlens.text.safe import one_line
 
@@ -28,7 +29,7 @@ _SIZES = re.compile(rf"(?:^|_)(?:{'|'.join(_WORDS_OF_SIZE.split())})(?:$|_|\d)")
 # Where -1 means "all that is left", "unknown" or "the last".
 _MAY_BE_MINUS_ONE = re.compile(r"shape|axis|dim$|seed|padding|begin|end|shift|offset|max|deadline|timeout|argument")
 _DIVIDES = re.compile(r"strides?$|ksize|block|rates?$|dilations|window|ratio|period|steps?$|group|multiples|shapes?$")
-_HUGE = 1 << 31  # what fits no 32-bit number
+_HUGE = 1 << 27  # elements that nobody asks for on purpose
 _ABSURD = 1 << 40  # elements
 _TRIED = 6  # the highest rank that was tried
 _SHOWN = 6
@@ -59,7 +60,7 @@ def _about(argument: Argument, given: Given) -> Iterator[Oddity]:
         yield _empty(argument, given)
     if _SPLITS.search(bare) and integers and argument.rank == 1:
         yield from _splits(argument, integers, given)
-    elif _INDICES.search(bare) and integers:
+    elif integers and (_INDICES.search(bare) or (not argument.ranks and not parameters(given.op))):
         yield from _indices(argument, integers, given)
     elif integers and _SIZES.search(bare):
         yield from _sizes(argument.name, argument.expression, integers, argument.rank == 0)

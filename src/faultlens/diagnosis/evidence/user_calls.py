@@ -38,7 +38,7 @@ def call_of(name: str | None, sources: Mapping[str, str], location: Location | N
         if isinstance(node, ast.Call) and node.lineno <= location.line <= (node.end_lineno or node.lineno):
             function = node.func
             called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            if called and _bare(called) == wanted:
+            if called and wanted in (_bare(called), f"{_bare(called)}dataset"):
                 return node
     return None
 
@@ -52,6 +52,15 @@ def written(call: ast.Call, names: Sequence[str]) -> dict[str, str]:
         if name:
             found[name] = keyword.value
     return {name: text for name, node in found.items() if (text := _text(node))}
+
+
+def names(call: ast.Call, number: int) -> list[str]:
+    """Of the arguments of an op that is not TensorFlow's: the inputs come first. Nothing for what has no short name."""
+    given = [(_text(node), node) for node in call.args]
+    given += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
+    simple = (ast.Name, ast.Attribute, ast.Subscript)
+    keywords = {keyword.arg for keyword in call.keywords}
+    return [text if isinstance(node, simple) or text in keywords else "" for text, node in given[:number]]
 
 
 def in_words(call: ast.Call) -> list[str]:

@@ -5,6 +5,7 @@ import re
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.limits import address_space, failed_allocation, requested_bytes
 from faultlens.diagnosis.evidence.messages import line_saying
 from faultlens.inspection.owners import first_owned
@@ -53,9 +54,11 @@ class OversizedAllocation(Cause):
         total = case.crash.machine.memory_total if case.crash.machine else None
         rss = case.crash.memory.rss if case.crash.memory else None
         asked = f"{in_words(wanted)} of memory" if wanted else "an absurd amount of memory"
+        said = explained(case, self.slug)
+        why = f": {said.says}" if said else ", and the refusal was not handled"
         return Finding(
             strength=_strength(case, wanted),
-            title=f"{case.op or 'one call'} asked for {asked}, and the refusal was not handled",
+            title=f"{case.op or 'one call'} asked for {asked}{why}",
             op=case.op,
             evidence=evidence(
                 symptom,
@@ -66,7 +69,9 @@ class OversizedAllocation(Cause):
                 *case.fault_evidence[:1],
             ),
             fixes=(
-                consider(
+                consider(said.instead, said.detail)
+                if said
+                else consider(
                     "pass a size that fits the memory", "look at buffer sizes, capacities and shapes on this line"
                 ),
                 safe("check sizes that come from data or users before they reach the op"),

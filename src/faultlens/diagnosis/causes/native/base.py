@@ -8,6 +8,7 @@ from typing import ClassVar
 from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, evidence, join
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.ops import loaded_ops, loads_tensorflow
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import Suspect
@@ -40,10 +41,15 @@ class NativeCause(Cause):
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(frame)} {did}",
-            evidence=join(case.fault_evidence[:1], _on_stack(case, frame), evidence(*facts)),
+            evidence=join(case.fault_evidence[:1], self._given(case), _on_stack(case, frame), evidence(*facts)),
             fixes=(fix, *self._find_place(frame)),
             op=native_code.op_of(case),
         )
+
+    def _given(self, case: Case) -> tuple[Evidence, ...]:
+        """What the op was given, where that explains it."""
+        said = explained(case, self.slug) if case.kernel else None
+        return evidence((f"it was given: {said.says}", "kernels in flight")) if said else ()
 
     def blame_by_fence(
         self, case: Case, block: FencedBlock, frame: Frame, strength: float, title: str, fix: Fix

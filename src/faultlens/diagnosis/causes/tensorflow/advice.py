@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from faultlens.diagnosis.causes.base import consider, safe
-from faultlens.diagnosis.evidence import check_words, user_calls
+from faultlens.diagnosis.evidence import user_calls
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import Explained
 from faultlens.diagnosis.evidence.kernels import tensor_in_words
-from faultlens.diagnosis.evidence.oddities import Kind, Oddity, oddities
 from faultlens.diagnosis.evidence.tensorflow_code import leading_frame, version
 from faultlens.inspection.frames import short_function
 from faultlens.knowledge import Known, known_crashes
@@ -16,7 +14,6 @@ from faultlens.records.crash import Frame
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.text.safe import one_line
 
-_SAID = 2  # oddities of one kind
 _LISTED = 6  # arguments
 _TITLE = 240
 
@@ -66,54 +63,13 @@ def fixes(case: Case, cause: str, *first: Fix) -> tuple[Fix, ...]:
     return (*first, consider("report it to TensorFlow: bad input should raise an exception", place))
 
 
-# What about the arguments explains which end, the likeliest first.
-_EXPLAINS: dict[str, tuple[Kind, ...]] = {
-    "op-check-failed": ("rank", "length", "window", "negative", "huge", "index", "splits", "zero", "empty"),
-    "op-null-dereference": ("rank", "length", "splits", "index", "negative", "empty"),
-    "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "negative", "huge", "empty"),
-    "op-division-by-zero": ("zero", "window", "length", "rank", "huge", "empty", "negative"),
-    "op-uncaught-exception": ("huge", "negative", "rank", "length", "index", "splits", "not finite", "empty"),
-}
-
-
-class Explained(NamedTuple):
-    """What is wrong with the arguments, in the user's terms."""
-
-    says: str
-    fix: Fix | None
-
-
-def explained(case: Case, cause: str, check: str = "") -> Explained | None:
-    """None where the record does not tell. `check` is the text of a check that failed."""
-    reading = check_words.read(check, case.given) if check else None
-    order = _EXPLAINS[cause]
-    odd = [each for each in oddities(case.given) if each.kind in order] if case.given else []
-    odd.sort(key=lambda each: (not each.sure, order.index(each.kind)))
-    odd = [each for each in odd if not check or each.sure or each.kind in ("huge", "negative")]
-    if reading and reading.argument and (not odd or not odd[0].sure or "dimension" not in reading.says):
-        return Explained(reading.says, _fix(reading.instead, reading.code))
-    if odd:
-        return _of_oddities(odd, "" if odd[0].sure or reading is None else f": {reading.says}")
-    return Explained(reading.says, _fix(reading.instead, reading.code)) if reading else None
-
-
-def _of_oddities(odd: list[Oddity], because: str) -> Explained:
-    alike = [each for each in odd if each.kind == odd[0].kind and each.sure == odd[0].sure][:_SAID]
-    codes = [each.code for each in alike if each.code]
-    return Explained("; ".join(each.says for each in alike) + because, _fix(odd[0].instead, "; ".join(codes)))
-
-
-def _fix(instead: str, code: str) -> Fix | None:
-    return consider(instead, f"to see it earlier: {code}" if code else "") if instead else None
-
-
 def titled(otherwise: str, said: Explained | None) -> str:
     """The reason where it is known, else what happened."""
     return one_line(f"{otherwise}: {said.says}", _TITLE) if said else one_line(otherwise, _TITLE)
 
 
 def argument_fixes(case: Case, said: Explained | None) -> tuple[Fix, ...]:
-    return (said.fix,) if said and said.fix else (check_arguments(case),)
+    return (consider(said.instead, said.detail),) if said and said.instead else (check_arguments(case),)
 
 
 def check_arguments(case: Case) -> Fix:

@@ -6,6 +6,7 @@ from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Fin
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.checks import failed_check
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.inspection.owners import owner_of
 from faultlens.text.safe import one_line
 
@@ -54,7 +55,7 @@ class OpCheckFailed(Cause):
         frame = next((frame for frame in case.native_stack if owner_of(frame) == "tensorflow"), None)
         if frame is None and case.native_stack:
             return None
-        said = advice.explained(case, self.slug, check.text)
+        said = explained(case, self.slug, check.text)
         title = advice.titled(advice.at_work(case), said)
         return Finding(
             strength=_strength(case, frame is not None, reasons),

@@ -5,6 +5,7 @@ import re
 from faultlens.diagnosis.causes.base import LIKELY, PROVEN, Cause, Finding, evidence
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible
 from faultlens.records.crash import Fault
 
@@ -37,7 +38,7 @@ class OpDivisionByZero(Cause):
         fault, frame = case.fault, responsible(case)
         if fault is None or fault.signal != "SIGFPE" or case.sent or frame is None:
             return None
-        said = advice.explained(case, self.slug)
+        said = explained(case, self.slug)
         return Finding(
             strength=LIKELY if activity(case) == "compiling" else PROVEN,
             title=advice.titled(f"{advice.at_work(case)} divided an integer by zero inside TensorFlow", said),

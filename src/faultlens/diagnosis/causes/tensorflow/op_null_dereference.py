@@ -5,6 +5,7 @@ from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import through_bad_object
@@ -43,7 +44,7 @@ class OpNullDereference(Cause):
         pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
         instruction = fault.instruction
-        said = advice.explained(case, self.slug)
+        said = explained(case, self.slug)
         return Finding(
             strength=_strength(case, null),
             title=advice.titled(f"{advice.at_work(case)} followed {pointer} inside TensorFlow", said),

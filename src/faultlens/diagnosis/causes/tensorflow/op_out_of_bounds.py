@@ -6,6 +6,7 @@ from faultlens.diagnosis.evidence import fenced
 from faultlens.diagnosis.evidence.accesses import operand, target
 from faultlens.diagnosis.evidence.addresses import file_at
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.messages import DOUBLE_FREE, HEAP_OVERFLOW, INVALID_FREE
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import past_buffer
@@ -49,7 +50,7 @@ class OpOutOfBounds(Cause):
         frame, shared = responsible(case), uses_foreign_memory(case)
         if block.misuse not in ("overflow", "underflow") or block.seen != "access" or frame is None:
             return None
-        said = advice.explained(case, self.slug)
+        said = explained(case, self.slug)
         return Finding(
             strength=POSSIBLE + 0.05 if shared else STRONG,
             title=advice.titled(f"{advice.at_work(case)} went {fenced.place_in(block)}", said),
@@ -72,7 +73,7 @@ class OpOutOfBounds(Cause):
         shared = uses_foreign_memory(case)
         access = operand(fault)
         registers = "".join(f"; {name} is {value:#x}" for name, value in access.registers.items()) if access else ""
-        said = advice.explained(case, self.slug)
+        said = explained(case, self.slug)
         return Finding(
             strength=_strength(case, shared),
             title=advice.titled(
@@ -99,7 +100,7 @@ class OpOutOfBounds(Cause):
             return None
         if first_owned(case.stack, "tensorflow") is None:
             return None
-        said = advice.explained(case, self.slug)
+        said = explained(case, self.slug)
         return Finding(
             strength=LIKELY if case.op else POSSIBLE,
             title=advice.titled(f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers", said),
