@@ -87,6 +87,8 @@ def given(kernel: Kernel, sources: Mapping[str, str], location: Location | None)
 def as_written(op: str | None, sources: Mapping[str, str], location: Location | None) -> Given | None:
     """Where no kernel was in flight: the numbers that stand in the user's call."""
     call = user_calls.call_of(op, sources, location)
+    if call is None and (made := user_calls.dataset_call(op, sources)):
+        call, location = made
     if call is None or location is None or op is None:
         return None
     return Given(op, (), user_calls.numbers(call, sources, location))

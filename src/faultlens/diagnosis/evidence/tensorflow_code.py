@@ -41,6 +41,10 @@ _RUNS_COMPILED = re.compile(r"\bxla::(?:cpu::)?(?:\w*Thunk\w*|CpuExecutable|\w*K
 _ESCAPED = re.compile(
     r"pybind11::detail::(?:translate_exception|apply_exception_translators|try_translate_exceptions)|nanobind::detail::nb_func_error"
 )
+# What reads the Python arguments of a call, before the op is there.
+_CONVERTS = re.compile(
+    r"(?:^|::)(?P<step>Parse\w+Value|SetOpAttr\w*|ConvertToEagerTensor\w*|NumpyToTFE_\w+|PySeqToTFE_\w+)\("
+)
 # How sources speak of memory that TensorFlow does not own.
 
 
@@ -48,6 +52,11 @@ def version(crash: Crash) -> str | None:
     python = crash.program.python
     found = [package.version for package in (python.packages if python else ()) if _DISTRIBUTIONS.match(package.name)]
     return found[0] if found else None
+
+
+def converting(case: Case) -> str | None:
+    """The function that was reading an argument of the user's call."""
+    return next((match["step"] for frame in case.native_stack[:4] if (match := _CONVERTS.search(frame.function))), None)
 
 
 def responsible(case: Case) -> Frame | None:

@@ -16,6 +16,10 @@ _WRITTEN = 48  # characters of an expression that can be quoted
 _VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 _LARGEST_EXPONENT = 128
 _DEPTH = 12
+_MAKES_DATASETS = frozenset({
+    "batch", "bucket_by_sequence_length", "cache", "from_generator", "interleave", "map", "padded_batch", "prefetch",
+    "ragged_batch", "range", "rebatch", "repeat", "shard", "shuffle", "skip", "take", "window",
+})  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -38,9 +42,30 @@ def call_of(name: str | None, sources: Mapping[str, str], location: Location | N
         if isinstance(node, ast.Call) and node.lineno <= location.line <= (node.end_lineno or node.lineno):
             function = node.func
             called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            if called and wanted in (_bare(called), f"{_bare(called)}dataset"):
+            if called and _bare(called) == wanted:
                 return node
     return None
+
+
+def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, Location] | None:
+    """The only call that makes this dataset: ShuffleDataset is made by shuffle(), far from where it is read."""
+    made_by = _bare(op or "").removesuffix("dataset") if op and "Dataset" in op else ""
+    found = [
+        (node, Location(file=file, line=node.lineno, function=""))
+        for file, text in sources.items()
+        if made_by and (tree := parse(text))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _bare(node.func.attr) == made_by
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def declarations(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
+    """The lines that a report keeps for this: numbers of the module, and calls that make datasets."""
+    yield from (node for node, _, _ in _constants(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_DATASETS:
+            yield node
 
 
 def written(call: ast.Call, names: Sequence[str]) -> dict[str, str]:
@@ -75,7 +100,7 @@ def in_words(call: ast.Call) -> list[str]:
 def numbers(call: ast.Call, sources: Mapping[str, str], location: Location) -> dict[str, object]:
     """The arguments that are plain numbers or lists of them, constants of the module filled in."""
     tree = parse(sources.get(location.file, ""))
-    known = dict(_constants(tree)) if tree else {}
+    known = {name: value for _, name, value in _constants(tree)} if tree else {}
     named = [(f"argument {index + 1}", node) for index, node in enumerate(call.args)]
     named += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
     return {name: value for name, node in named if (value := constant(node, known)) is not None}
@@ -114,13 +139,13 @@ def _computed(node: ast.BinOp, known: Constants, depth: int) -> object | None:
     return value
 
 
-def _constants(tree: ast.Module) -> Iterator[tuple[str, object]]:
+def _constants(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, object]]:
     """Names of the module that are given a number once."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             value = constant(node.value, {})
             if value is not None:
-                yield node.targets[0].id, value
+                yield node, node.targets[0].id, value
 
 
 def _bare(name: str) -> str:

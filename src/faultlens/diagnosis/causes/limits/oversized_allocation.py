@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ast
 import re
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.evidence import user_calls
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import explained
@@ -71,12 +73,20 @@ class OversizedAllocation(Cause):
             fixes=(
                 consider(said.instead, said.detail)
                 if said
-                else consider(
-                    "pass a size that fits the memory", "look at buffer sizes, capacities and shapes on this line"
-                ),
+                else consider("pass a size that fits the memory", _where_to_look(case)),
                 safe("check sizes that come from data or users before they reach the op"),
             ),
         )
+
+
+def _where_to_look(case: Case) -> str:
+    made = user_calls.dataset_call(case.op, case.crash.sources)
+    if made is None:
+        return "look at buffer sizes, capacities and shapes on this line"
+    call, location = made
+    given = ", ".join(user_calls.in_words(call))
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return f"look at `{name}({given})` in {location.file.rpartition('/')[2]}:{location.line}"
 
 
 def _absurd(case: Case) -> Evidence | None:

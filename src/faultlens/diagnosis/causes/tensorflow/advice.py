@@ -46,7 +46,7 @@ def known_evidence(case: Case, cause: str) -> tuple[Evidence, ...]:
             + (f": {crash.id}" if crash.id else ""),
             source=crash.source,
         )
-        for crash in known(case, cause)[:2]
+        for crash in sorted(known(case, cause), key=lambda each: not each.id)[:1]
     )
 
 

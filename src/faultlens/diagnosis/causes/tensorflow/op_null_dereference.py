@@ -7,7 +7,7 @@ from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.sources import sources_of
-from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
+from faultlens.diagnosis.evidence.tensorflow_code import activity, converting, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import through_bad_object
 
 
@@ -53,6 +53,12 @@ class OpNullDereference(Cause):
                 *case.fault_evidence[:1],
                 (f"`{instruction.text}` went to {address:#x}: {pointer}", "instruction")
                 if instruction and address is not None
+                else None,
+                (
+                    f"it was reading the Python arguments of the call, in {step}: one is not of the kind it takes",
+                    "stack",
+                )
+                if (step := converting(case))
                 else None,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
