@@ -13,6 +13,7 @@ from crash_grades import GRADES
 
 DOCS = Path(__file__).parent.parent / "docs"
 SURE = 0.8  # a wrong verdict above this is the worst that can happen
+FIT = "confidence.fit.json"  # by tools/fit_confidence.py
 PEERS = ("faulthandler", "faulthandler with C stacks", "pystack", "gdb")
 GRADE_WORDS = {2: "what an expert would say", 1: "partly useful", 0: "useless"}
 ABOUT = """# Accuracy
@@ -70,8 +71,10 @@ def load(folder: Path) -> list[Results]:
 
 def write(folder: Path) -> None:
     found = [each for each in load(folder) if each.cases]
+    numbers = folder / FIT
+    fit = json.loads(numbers.read_text()) if numbers.exists() else {}
     (DOCS / "accuracy.svg").write_text(reliability.diagram({each.title: each.verdicts for each in found}))
-    (DOCS / "accuracy.md").write_text("\n\n".join(page(found)) + "\n")
+    (DOCS / "accuracy.md").write_text("\n\n".join(page(found, fit)) + "\n")
     print(f"written: {DOCS / 'accuracy.md'}")
 
 
@@ -87,7 +90,7 @@ def summary(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def page(found: Sequence[Results]) -> list[str]:
+def page(found: Sequence[Results], fit: dict[str, Any]) -> list[str]:
     parts = [
         ABOUT,
         overview(found),
@@ -103,6 +106,7 @@ def page(found: Sequence[Results]) -> list[str]:
         "the two, over ten steps of confidence.",
         "![Reliability diagram](accuracy.svg)",
         reliability.table({each.title: each.verdicts for each in found}),
+        *(["### How it is fitted", fitted(fit)] if fit else []),
         f"## Wrong verdicts above {SURE}",
         wrong(found, above=True),
         "## Other wrong verdicts",
@@ -160,6 +164,28 @@ def grouped(found: Sequence[Results], head: str, of: Callable[[dict[str, Any]], 
         groups = [[case for case in each.cases.values() if of(case) == name] for each in found]
         rows.append([name, *(_share(*_count(group, "cause")) for group in groups)])
     return table([head, *(each.title for each in found)], rows)
+
+
+def fitted(fit: dict[str, Any]) -> str:
+    """What tools/fit_confidence.py found on the defects that it did not fit to."""
+    rows = []
+    for group, told in fit.items():
+        if not isinstance(told, dict):
+            continue
+        for how in ("claimed", "fitted"):
+            numbers = told[how]
+            share = _share(numbers["right"], numbers["verdicts"])
+            mean, sure = numbers["mean confidence"], numbers["above 0.8 and wrong"]
+            rows.append([f"{group}, {how}", share, mean, sure, numbers["expected calibration error"]])
+    unnamed = fit["true cause left out"]["nothing named"]
+    about = (
+        "A rule claims how strong its findings are; a logistic model turns the claim and what it rests on into a "
+        f"probability (`tools/fit_confidence.py`). It was fitted to {fit['defects']} defects and checked, a fifth at a "
+        "time, on those that were left out of the fit. For the rows `true cause left out` each crash was judged by all "
+        "causes but its own, as if nobody had seen its kind before: whatever is then named is wrong. In "
+        f"{unnamed} more of these nothing was named."
+    )
+    return f"{about}\n\n{table(['', 'right', 'mean confidence', 'wrong above 0.8', 'calibration error'], rows)}"
 
 
 def wrong(found: Sequence[Results], above: bool) -> str:
