@@ -115,7 +115,7 @@ def test_an_old_log_that_is_printed_does_not_contest_an_abort_on_the_stack(run: 
         "os.abort()\n"
     )
     found = verdict(run(script(tmp_path, code)))
-    assert (found.cause, found.confidence) == ("signal-raised-by-program", 0.97)
+    assert found.cause == "signal-raised-by-program" and found.confidence >= 0.95
 
 
 # --------------------------------------------------------------------------------------------- native libraries

@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from faultlens.diagnosis import confidence
 from faultlens.diagnosis.causes import catalogue
 from faultlens.diagnosis.causes.base import PROVEN, Cause, Finding
 from faultlens.diagnosis.causes.next_hunt import hunt_further
+from faultlens.diagnosis.confidence import claimed
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
 from faultlens.records import finding
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
 
-UNKNOWN_BELOW = 0.4  # less than this is no verdict
-AGAINST = 0.15  # what a fact that does not fit costs
-CONTESTED = 0.08  # what a rival that is nearly as strong costs
-NEARLY = 0.1
+UNKNOWN_BELOW = 0.4  # who claims less than this gives no verdict
+CONTESTED = 0.08  # what a rival that is nearly as strong takes from a claim
 EVEN = 0.5  # two that explain the facts equally well
 GUESS = 0.3
 FORESEEN = 0.1  # what it adds that the doctor, who did not see the crash, finds its cause in the environment
@@ -37,11 +37,9 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
 
     `foreseen` is what the doctor found in the environment of the program."""
     case = Case(subject_of(crash))
-    findings = _behind_proof([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
-    supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
-    ranked = _without_general(sorted(supported, key=_rank))
+    ranked = findings(case, catalogue(), foreseen)
     diagnoses = _weighed(case, ranked[:MAX_DIAGNOSES])
-    if _needs_explaining(case.crash) and (not diagnoses or diagnoses[0].confidence < UNKNOWN_BELOW):
+    if _needs_explaining(case.crash) and not decides(ranked):
         diagnoses.insert(0, _unknown(case, foreseen))
     named = {cause.slug for cause, _ in ranked}
     ruled_out = [
@@ -50,6 +48,22 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
         if cause.slug not in named and (because := cause.rule_out(case)) is not None
     ]
     return Verdict(tuple(diagnoses), tuple(ruled_out) if diagnoses else ())
+
+
+def findings(
+    case: Case, causes: Sequence[Cause], foreseen: Sequence[finding.Finding] = ()
+) -> list[tuple[Cause, Finding]]:
+    """What these causes find in a crash, the most likely first."""
+    found = _behind_proof([(cause, found) for cause in causes if (found := cause.examine(case)) is not None])
+    supported = [(cause, _supported(cause, each, foreseen)) for cause, each in found]
+    return _without_general(sorted(supported, key=_rank))
+
+
+def decides(ranked: Sequence[tuple[Cause, Finding]]) -> bool:
+    """Is the first of them a verdict?"""
+    if not ranked:
+        return False
+    return round(claimed(ranked[0][1]) - (CONTESTED if confidence.rival_of(ranked) else 0), 2) >= UNKNOWN_BELOW
 
 
 def _behind_proof(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
@@ -80,20 +94,16 @@ def _told(foreseen: finding.Finding) -> Evidence:
     return Evidence(fact=foreseen.title, source=f"faultlens doctor {foreseen.check}")
 
 
-def _confidence(found: Finding) -> float:
-    return max(0.05, found.strength - AGAINST * len(found.against))
-
-
 def _rank(pair: tuple[Cause, Finding]) -> tuple[float, int, str]:
     """What is equally strong is ranked by how many facts it rests on."""
     cause, found = pair
-    return -round(_confidence(found), 2), -len(set(found.evidence)), cause.code
+    return -round(claimed(found), 2), -len(set(found.evidence)), cause.code
 
 
 def _without_general(ranked: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:
     """What happened goes without saying where a cause is named that says why."""
     specific = [pair for pair in ranked if not pair[1].general]
-    return specific if any(_confidence(found) >= UNKNOWN_BELOW for _, found in specific) else ranked
+    return specific if any(claimed(found) >= UNKNOWN_BELOW for _, found in specific) else ranked
 
 
 def _weighed(case: Case, ranked: Sequence[tuple[Cause, Finding]]) -> list[Diagnosis]:
@@ -101,14 +111,14 @@ def _weighed(case: Case, ranked: Sequence[tuple[Cause, Finding]]) -> list[Diagno
     if not ranked:
         return []
     (cause, best), *others = ranked
-    rival = next((pair for pair in others if _confidence(pair[1]) > _confidence(best) - NEARLY), None)
+    rival = confidence.rival_of(ranked)
     undecided = rival is not None and _rank((cause, best))[:2] == _rank(rival)[:2]
-    sure = _confidence(best) - (CONTESTED if rival else 0)
+    sure = confidence.probability(confidence.features(case, ranked))
     sure = min(sure, EVEN) if undecided else sure
     if rival is not None:
         best = _with_rival(cause, best, *rival, undecided)
     left = min(EVEN if undecided else 1 - sure, sure)
-    rest = [_diagnosis(case, other, found, min(_confidence(found), left)) for other, found in others]
+    rest = [_diagnosis(case, other, found, min(claimed(found), left)) for other, found in others]
     return [_diagnosis(case, cause, best, sure), *rest]
 
 
@@ -123,11 +133,11 @@ def _with_rival(cause: Cause, found: Finding, rival: Cause, other: Finding, unde
     return replace(found, evidence=(*found.evidence, fact), fixes=(*found.fixes, apart))
 
 
-def _diagnosis(case: Case, cause: Cause, found: Finding, confidence: float) -> Diagnosis:
+def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnosis:
     return Diagnosis(
         cause=cause.slug,
         code=cause.code,
-        confidence=round(confidence, 2),
+        confidence=round(sure, 2),
         title=found.title,
         location=found.location or case.location,
         called_from=case.called_from if found.location is None else None,

@@ -189,9 +189,11 @@ def _between(monkeypatch: pytest.MonkeyPatch, *rules: _Rule) -> tuple[Diagnosis,
 
 
 def test_a_tie_is_decided_by_the_number_of_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    (alone,) = _between(monkeypatch, _Rule("two", "FL999", 0.9, 3))
     first, second = _between(monkeypatch, _Rule("one", "FL998", 0.9, 2), _Rule("two", "FL999", 0.9, 3))
     assert (first.cause, second.cause) == ("two", "one")
-    assert first.confidence == 0.82 and second.confidence == 0.18
+    assert first.confidence < alone.confidence  # the other one might be right
+    assert 0.5 < first.confidence <= 0.8 and first.confidence + second.confidence == pytest.approx(1)
     assert first.evidence[-1].fact == "FL998 one explains the facts nearly as well: one did it"
 
 
