@@ -141,7 +141,7 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnos
         title=found.title,
         location=found.location or case.location,
         called_from=case.called_from if found.location is None else None,
-        op=found.op,
+        op=found.op or (case.called if found.location is None else None),
         evidence=(*found.evidence, *(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against)),
         fixes=found.fixes,
     )
@@ -168,7 +168,7 @@ def _unknown(case: Case, foreseen: Sequence[finding.Finding]) -> Diagnosis:
         title="the recorded facts do not decide what caused this",
         location=case.location,
         called_from=case.called_from,
-        op=case.op,
+        op=case.op or case.called,
         evidence=(
             *(case.fault_evidence or (Evidence(fact=f"ended as {case.crash.outcome.kind}", source="wait status"),)),
             *map(_told, foreseen),

@@ -35,14 +35,20 @@ class Layout(NamedTuple):
     thread: int  # number of the thread; in 3.10 the address of its pthread structure
     entry: int | None = None  # in a frame: whether it is the first of a call of the interpreter's loop
     owner: int | None = None  # in a frame: who holds it; the loop itself holds frames without code of the program
+    globals: int | None = None  # in a frame; None where variables are not read
+    variables: int = 72  # in a frame: where they begin
+    local_count: int = 72  # in a code
+    local_names: int = 96  # in a code
 
 
 # By the size of a code object, at whose end its instructions begin.
 LAYOUTS = {
     176: Layout((3, 10), 32, 24, 96, 40, 104, 112, 120, current=24, through=None, thread=176),
-    184: Layout((3, 11), 32, 48, 56, 72, 112, 120, 136, current=56, through=8, thread=160, entry=68),
-    192: Layout((3, 12), 0, 8, 56, 68, 112, 120, 136, current=56, through=0, thread=144, owner=70),
-    200: Layout((3, 13), 0, 8, 56, 68, 112, 120, 136, current=72, through=None, thread=160, owner=70),
+    184: Layout(
+        (3, 11), 32, 48, 56, 72, 112, 120, 136, current=56, through=8, thread=160, entry=68, globals=8, local_count=76
+    ),
+    192: Layout((3, 12), 0, 8, 56, 68, 112, 120, 136, current=56, through=0, thread=144, owner=70, globals=24),
+    200: Layout((3, 13), 0, 8, 56, 68, 112, 120, 136, current=72, through=None, thread=160, owner=70, globals=24),
 }
 
 
@@ -53,7 +59,7 @@ class PythonFrames:
         self.memory = memory
         self.runtime = runtime
         self.layout = LAYOUTS[code_size]
-        self._objects = objects
+        self.objects = objects
         self._code_type = code_type
         self._code_size = code_size
 
@@ -78,7 +84,7 @@ class PythonFrames:
     def told(self, frame: int) -> Frame | None:
         """The frame with its names and its line."""
         layout, code = self.layout, self.code(frame)
-        file, name = (self._objects.text(self.word(code + offset)) for offset in (layout.file, layout.name))
+        file, name = (self.objects.text(self.word(code + offset)) for offset in (layout.file, layout.name))
         if not code or file is None or name is None:
             return None
         place = self._location(frame, code)

@@ -79,14 +79,14 @@ class Objects:
         for interpreter in self._pointers(runtime, RUNTIME_SIZE):
             for candidate in self._pointers(interpreter, INTERPRETER_SIZE):
                 if self._is(candidate, self._dict) and self._word(candidate + SIZE) in NAMES_IN_SYS:
-                    names = self._named(candidate, ("path", "prefix", "executable", "path_hooks"))
+                    names = self.named(candidate, ("path", "prefix", "executable", "path_hooks"))
                     if len(names) == 4:
                         path = tuple(self._texts(names["path"]))
                         state = PythonState(path, self.text(names["prefix"]), self.text(names["executable"]))
                         return state if path else None  # Python empties it at its end
         return None
 
-    def _named(self, dictionary: int, wanted: Collection[str]) -> dict[str, int]:
+    def named(self, dictionary: int, wanted: Collection[str]) -> dict[str, int]:
         """In the table of a dict a name is followed by its value, whatever else an entry has."""
         words = self._words(self._word(dictionary + KEYS), KEYS_SIZE)
         found: dict[str, int] = {}

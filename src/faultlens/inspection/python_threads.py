@@ -35,8 +35,8 @@ def with_legible_names(threads: Sequence[PyThread], memory: Memory, mappings: Se
     if python is None:
         return list(threads)
     chains: dict[int, list[list[int]]] = {}
-    for state in _states(python, mappings):
-        chains.setdefault(_number(python, state), []).append(list(_chain(python, state)))
+    for state in states(python, mappings):
+        chains.setdefault(thread_number(python, state), []).append(list(frame_chain(python, state)))
     for thread in threads:
         of_thread = chains.get(thread.tid, [])
         if len(of_thread) == 1 and not _is_whole(thread, python, of_thread[0]):
@@ -62,21 +62,21 @@ def python_threads(memory: Memory, mappings: Sequence[Mapping]) -> list[PyThread
         return []
     return [
         PyThread(
-            tid=_number(python, state),
-            frame=_linked(python, list(_chain(python, state))),
+            tid=thread_number(python, state),
+            frame=_linked(python, list(frame_chain(python, state))),
             native_frames=[],
             holds_the_gil=int(_holds_gil(python, state)),
             is_gc_collecting=-1,
             python_version=python.layout.version,
         )
-        for state in _states(python, mappings)
+        for state in states(python, mappings)
     ]
 
 
 # ------------------------------------------------------------------------------------- states of threads
 
 
-def _states(python: PythonFrames, mappings: Sequence[Mapping]) -> list[int]:
+def states(python: PythonFrames, mappings: Sequence[Mapping]) -> list[int]:
     """The main interpreter stands in the runtime behind the one that was made last."""
     interpreters = _pointers(python, mappings, python.runtime, RUNTIME_SIZE)
     found = (state for each in reversed(interpreters) for state in _states_of(python, mappings, each))
@@ -104,7 +104,7 @@ def _is_writable(mappings: Sequence[Mapping], address: int) -> bool:
     return mapping is not None and "w" in mapping.permissions
 
 
-def _number(python: PythonFrames, state: int) -> int:
+def thread_number(python: PythonFrames, state: int) -> int:
     number = python.word(state + python.layout.thread)
     if python.layout.version == (3, 10):
         number = python.word(number + NUMBER_IN_PTHREAD)
@@ -122,7 +122,7 @@ def _holds_gil(python: PythonFrames, state: int) -> bool:
 # ------------------------------------------------------------------------------------------------ frames
 
 
-def _chain(python: PythonFrames, state: int) -> Iterator[int]:
+def frame_chain(python: PythonFrames, state: int) -> Iterator[int]:
     """Innermost first."""
     frame = python.word(state + python.layout.current)
     if python.layout.through is not None:

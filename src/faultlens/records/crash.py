@@ -16,7 +16,7 @@ from faultlens.records.kernels import Attribute, Kernel, Tensor
 from faultlens.records.memory import CgroupState, FileState, Library, Limit, MachineState, Mapping, MemoryUse
 from faultlens.records.program import Output, Package, Program, PythonInfo
 from faultlens.records.progress import Progress, ProgressMark, SaveState, Saving
-from faultlens.records.threads import CppException, Frame, Lock, SystemCall, Thread
+from faultlens.records.threads import CppException, Frame, Lock, SystemCall, Thread, Variable
 from faultlens.records.watched import (
     Activity,
     Growth,
@@ -77,6 +77,7 @@ __all__ = [
     "SystemCall",
     "Tensor",
     "Thread",
+    "Variable",
     "address_schema",
     "decode_address",
     "encode_address",

@@ -10,6 +10,7 @@ from faultlens.diagnosis.evidence.kernels import kernel_at_fault
 from faultlens.inspection.frames import is_own_line
 from faultlens.records.crash import Crash, Frame, Kernel
 from faultlens.records.report_file import Report
+from faultlens.report import variables
 from faultlens.report.headline import line_of, native_end
 from faultlens.report.kernels import briefly, kernel_in_words, line_in_words, others_in_words, settings_briefly
 from faultlens.report.page import ALARM, GUTTER, OWN, QUIET, Section, fixed, flow, unbroken, words
@@ -26,7 +27,7 @@ _INPUTS_SHOWN, _FEW_INPUTS = 12, 5
 def sections(report: Report, width: int) -> Iterator[Section]:
     crash = subject(report)
     frame = pointed_at(report)
-    quoted = _at(report, frame)
+    quoted = _at(report, frame, width)
     yield Section("at", quoted)
     yield Section("op", _op(crash, frame if quoted else None, width))
     told = progress_in_words(crash.progress)
@@ -38,7 +39,7 @@ def in_brief(report: Report, width: int) -> Iterator[Section]:
     """The same on fewer lines."""
     crash = subject(report)
     frame = pointed_at(report)
-    quoted = _at(report, frame, around=2)
+    quoted = _at(report, frame, width, around=2)
     if not quoted and verdict(report):  # without one the title names the line
         quoted = _named(crash, frame)
     yield Section("at", quoted)
@@ -59,7 +60,7 @@ def _named(crash: Crash, frame: Frame | None) -> list[Text]:
     return [words(native)] if native else []
 
 
-def _at(report: Report, frame: Frame | None, around: int = LINES_BEFORE) -> list[Text]:
+def _at(report: Report, frame: Frame | None, width: int, around: int = LINES_BEFORE) -> list[Text]:
     crash, caller = subject(report), called_from(report)
     lines = excerpt(frame, crash, around) if frame else []
     if frame is None or not (lines or caller):  # the title names a line that cannot be quoted
@@ -67,6 +68,9 @@ def _at(report: Report, frame: Frame | None, around: int = LINES_BEFORE) -> list
     rows = [_where(frame, crash)]
     for line in lines:
         rows += _source_rows(line, line.number == frame.line, len(str(lines[-1].number)))
+    failing = next((line.text for line in lines if line.number == frame.line), "")
+    if told := variables.on_line(frame, failing):
+        rows += flow(told, width, "where ")
     return [*rows, unbroken(words("called from "), _where(caller, crash))] if caller else rows
 
 

@@ -11,7 +11,7 @@ from faultlens.diagnosis.evidence import user_calls
 from faultlens.diagnosis.evidence.kernels import user_op
 from faultlens.knowledge.op_arguments import Parameter, parameters
 from faultlens.op_model.arrays import DTYPES, MAX_RANK, Value, values_of
-from faultlens.records.crash import Attribute, Kernel, Tensor
+from faultlens.records.crash import Attribute, Kernel, Tensor, Variable
 from faultlens.records.diagnosis import Location
 
 _READ = 1 << 12  # values of one input
@@ -84,14 +84,24 @@ def given(kernel: Kernel, sources: Mapping[str, str], location: Location | None)
     return Given(op, tuple(arguments), settings)
 
 
-def as_written(op: str | None, sources: Mapping[str, str], location: Location | None) -> Given | None:
+def as_written(
+    op: str | None, sources: Mapping[str, str], location: Location | None, variables: Mapping[str, Variable]
+) -> Given | None:
     """Where no kernel was in flight: the numbers that stand in the user's call."""
     call = user_calls.call_of(op, sources, location)
     if call is None and (made := user_calls.dataset_call(op, sources)):
         call, location = made
     if call is None or location is None or op is None:
         return None
-    return Given(op, (), user_calls.numbers(call, sources, location))
+    known = {name: value for name, each in variables.items() if (value := number_of(each)) is not None}
+    return Given(op, (), user_calls.numbers(call, sources, location, known))
+
+
+def number_of(variable: Variable) -> object | None:
+    """The number, or the list of them; None of anything else."""
+    if variable.numbers is not None:
+        return list(variable.numbers)
+    return variable.value if variable.type in ("int", "float") else None
 
 
 def input_names(kernel: Kernel) -> list[str]:

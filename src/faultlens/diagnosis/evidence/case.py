@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.diagnosis.evidence import accesses, addresses, arguments, fenced, messages, ops
+from faultlens.diagnosis.evidence import accesses, addresses, arguments, fenced, messages, ops, user_calls
 from faultlens.diagnosis.evidence.arguments import Given
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
@@ -15,7 +16,7 @@ from faultlens.diagnosis.evidence.tracebacks import PythonException
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import is_nameless, is_own, user_frame, without_dying
 from faultlens.inspection.owners import Owner, custom_libraries, owner_of
-from faultlens.records.crash import CppException, Crash, Fault, FencedBlock, Frame, Kernel
+from faultlens.records.crash import CppException, Crash, Fault, FencedBlock, Frame, Kernel, Variable
 from faultlens.records.diagnosis import Evidence, Location
 
 # An exception that was thrown longer ago than this was caught, and has nothing to do with the end.
@@ -175,10 +176,16 @@ class Case:
         return kernel_at_fault(self.crash)
 
     @cached_property
+    def variables(self) -> Mapping[str, Variable]:
+        """Of the user's line."""
+        frame = user_frame(self.crash)
+        return frame.variables if frame else {}
+
+    @cached_property
     def given(self) -> Given | None:
         """What the op was given, as far as it is known."""
         if self.kernel is None:
-            return arguments.as_written(self.op, self.crash.sources, self.location)
+            return arguments.as_written(self.op, self.crash.sources, self.location, self.variables)
         return arguments.given(self.kernel, self.crash.sources, self.location)
 
     @cached_property
@@ -202,6 +209,11 @@ class Case:
     @cached_property
     def op(self) -> str | None:
         return ops.op_at_fault(self.crash)
+
+    @cached_property
+    def called(self) -> str | None:
+        """The function that the user's line called: what to name where no op is to be seen."""
+        return user_calls.called_at(user_frame(self.crash), self.crash.sources) if self.is_native_crash else None
 
     def mentions(self, wording: Wording) -> Mention | None:
         """The last line of the user's sources that matches, comments left out."""

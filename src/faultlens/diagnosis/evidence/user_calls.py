@@ -9,6 +9,7 @@ from typing import Any
 
 from faultlens.diagnosis.evidence.traced import parse
 from faultlens.knowledge.op_names import plain
+from faultlens.records.crash import Frame
 from faultlens.records.diagnosis import Location
 from faultlens.text.safe import one_line
 
@@ -60,6 +61,25 @@ def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, 
     return found[0] if len(found) == 1 else None
 
 
+def called_at(frame: Frame | None, sources: Mapping[str, str]) -> str | None:
+    """The function that the user's line was calling: of the failing expression where it is known, else the only one."""
+    tree = parse(sources.get(frame.file or "", "")) if frame else None
+    if tree is None or frame is None or frame.line is None:
+        return None
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
+    ]
+    failing = [node for node in calls if (node.lineno, node.col_offset) == (frame.line, frame.column)]
+    failing = [node for node in failing if node.end_col_offset == frame.end_column] or failing
+    chosen = failing[0] if failing else calls[0] if len(calls) == 1 else None
+    function = chosen.func if chosen else None
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None
+
+
 def declarations(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
     """The lines that a report keeps for this: numbers of the module, and calls that make datasets."""
     yield from (node for node, _, _ in _constants(tree))
@@ -97,10 +117,11 @@ def in_words(call: ast.Call) -> list[str]:
     return [text for text in (*positional, *named) if text]
 
 
-def numbers(call: ast.Call, sources: Mapping[str, str], location: Location) -> dict[str, object]:
-    """The arguments that are plain numbers or lists of them, constants of the module filled in."""
+def numbers(call: ast.Call, sources: Mapping[str, str], location: Location, variables: Constants) -> dict[str, object]:
+    """The arguments that are plain numbers or lists of them, constants of the module and variables filled in."""
     tree = parse(sources.get(location.file, ""))
     known = {name: value for _, name, value in _constants(tree)} if tree else {}
+    known = {**known, **variables}
     named = [(f"argument {index + 1}", node) for index, node in enumerate(call.args)]
     named += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
     return {name: value for name, node in named if (value := constant(node, known)) is not None}
