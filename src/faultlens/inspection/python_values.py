@@ -65,7 +65,7 @@ class Values:
             if left and frame.kind == "python" and is_own(frame):
                 left -= 1
                 address = next((each for each in interpreted if self._is(each, frame)), 0)
-                yield replace(frame, variables=dict(self.variables(address))) if address else frame
+                yield replace(frame, variables=tuple(self.variables(address))) if address else frame
             else:
                 yield frame
 
@@ -73,12 +73,12 @@ class Values:
         told = self._python.told(address)
         return told is not None and (told.file, told.line) == (frame.file, frame.line)
 
-    def variables(self, frame: int) -> Iterator[tuple[str, Variable]]:
+    def variables(self, frame: int) -> Iterator[Variable]:
         for name, address in self._addresses(frame):
             if len(name) <= LONGEST_NAME and not name.startswith("__") and not is_secret_name(name):
-                variable = self.variable(address)
+                variable = self.variable(name, address)
                 if variable is not None:
-                    yield name, variable
+                    yield variable
 
     def _addresses(self, frame: int) -> Iterator[tuple[str, int]]:
         layout, code = self._python.layout, self._python.code(frame)
@@ -100,22 +100,24 @@ class Values:
             if text is not None:
                 yield text
 
-    def variable(self, address: int) -> Variable | None:
+    def variable(self, name: str, address: int) -> Variable | None:
         """None for what is no number and has no size."""
         kind = self._type(address)
         if kind == "int":
             value = self._integer(address)
-            return Variable(type=kind, value=value) if value is not None else None
+            return Variable(name=name, type=kind, value=value) if value is not None else None
         if kind == "bool":
-            return Variable(type=kind, value=int(bool(self._integer(address))))
+            return Variable(name=name, type=kind, value=int(bool(self._integer(address))))
         if kind == "float":
             (real,) = struct.unpack("<d", self._python.memory.read(address + VALUE, 8).ljust(8, b"\0"))
-            return Variable(type=kind, value=real) if real == real and abs(real) != float("inf") else None
+            return Variable(name=name, type=kind, value=real) if real == real and abs(real) != float("inf") else None
         if kind == "NoneType":
-            return Variable(type="None")
+            return Variable(name=name, type="None")
         if kind in SIZED:
-            return Variable(type=kind, length=self._word(address + SIZE), numbers=self._numbers(address, kind))
-        return self._array(address) if kind == "numpy.ndarray" else None
+            return Variable(
+                name=name, type=kind, length=self._word(address + SIZE), numbers=self._numbers(address, kind)
+            )
+        return self._array(name, address) if kind == "numpy.ndarray" else None
 
     def _type(self, address: int) -> str:
         name = self._word(self._word(address + TYPE) + NAME_OF_TYPE)
@@ -146,7 +148,7 @@ class Values:
         values = [self._integer(item) for item in items if self._type(item) == "int"]
         return tuple(value for value in values if value is not None) if len(values) == length else None
 
-    def _array(self, address: int) -> Variable | None:
+    def _array(self, name: str, address: int) -> Variable | None:
         rank = self._word(address + ARRAY_RANK) & 0xFFFFFFFF
         if rank > MAX_RANK:
             return None
@@ -154,4 +156,4 @@ class Values:
         shape = tuple(self._word(dimensions + 8 * index) for index in range(rank))
         letter = self._python.memory.read(self._word(address + ARRAY_TYPE) + TYPE_LETTER, 1).decode("latin-1")
         sound = math.prod(shape) < 1 << 47  # bytes that a process can have; what overran memory may have hit this, too
-        return Variable(type="numpy.ndarray", shape=shape, dtype=DTYPES.get(letter)) if sound else None
+        return Variable(name=name, type="numpy.ndarray", shape=shape, dtype=DTYPES.get(letter)) if sound else None

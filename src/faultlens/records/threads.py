@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from faultlens.records.base import Address, Record
 
 
 class Variable(Record, frozen=True):
     """A variable of the user's code: numbers and sizes, never texts."""
 
+    name: str
     type: str  # "int", "numpy.ndarray"
     value: int | float | None = None  # of a number
     numbers: tuple[int, ...] | None = None  # of a short list or tuple of whole numbers
@@ -36,8 +35,7 @@ class Frame(Record, frozen=True):
     approximate: bool = False
     # Of the program itself, which its file does not tell: `python -c`, standard input, a program without Python.
     own: bool = False
-    # Python: of the innermost frames of the user's own.
-    variables: dict[str, Variable] = msgspec.field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()  # Python: of the innermost frames of the user's own
 
 
 class Lock(Record, frozen=True):

@@ -13,8 +13,8 @@ _MOST = 6
 
 def on_line(frame: Frame, text: str) -> list[str]:
     """Those that the line names, in its order."""
-    names = dict.fromkeys(_NAME.findall(text))
-    told = [(name, in_words(frame.variables[name])) for name in names if name in frame.variables]
+    known = {variable.name: variable for variable in frame.variables}
+    told = [(name, in_words(known[name])) for name in dict.fromkeys(_NAME.findall(text)) if name in known]
     return [f"{one_line(name, 64)} = {words}" for name, words in told if words][:_MOST]
 
 

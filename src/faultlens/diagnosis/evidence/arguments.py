@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ def given(kernel: Kernel, sources: Mapping[str, str], location: Location | None)
 
 
 def as_written(
-    op: str | None, sources: Mapping[str, str], location: Location | None, variables: Mapping[str, Variable]
+    op: str | None, sources: Mapping[str, str], location: Location | None, variables: Iterable[Variable]
 ) -> Given | None:
     """Where no kernel was in flight: the numbers that stand in the user's call."""
     call = user_calls.call_of(op, sources, location)
@@ -93,7 +93,7 @@ def as_written(
         call, location = made
     if call is None or location is None or op is None:
         return None
-    known = {name: value for name, each in variables.items() if (value := number_of(each)) is not None}
+    known = {each.name: value for each in variables if (value := number_of(each)) is not None}
     return Given(op, (), user_calls.numbers(call, sources, location, known))
 
 

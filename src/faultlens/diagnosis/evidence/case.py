@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -176,10 +175,10 @@ class Case:
         return kernel_at_fault(self.crash)
 
     @cached_property
-    def variables(self) -> Mapping[str, Variable]:
+    def variables(self) -> tuple[Variable, ...]:
         """Of the user's line."""
         frame = user_frame(self.crash)
-        return frame.variables if frame else {}
+        return frame.variables if frame else ()
 
     @cached_property
     def given(self) -> Given | None:

@@ -72,14 +72,14 @@ def test_a_call_of_another_function_says_nothing_of_the_op() -> None:
 
 def test_numbers_that_stand_in_the_call_where_no_op_was_in_flight() -> None:
     source = "LIMIT = 2 ** 40\nfifo_queue(-1, shapes=[3, LIMIT], name='q', other=thing)\n"
-    found = as_written("FIFOQueueV2", {"main.py": source}, HERE, {})
+    found = as_written("FIFOQueueV2", {"main.py": source}, HERE, ())
     assert found is not None
     assert found.settings == {"argument 1": -1, "shapes": [3, 2**40]}
 
 
 @pytest.mark.parametrize("text", ["10 ** 10 ** 10", "1 << 10 ** 9", "x", "f(3)", "'a' * 3", "1 // 0", "[1, x]"])
 def test_what_is_no_plain_number_is_left_alone(text: str) -> None:
-    found = as_written("fill", {"main.py": f"\nfill({text})\n"}, HERE, {})
+    found = as_written("fill", {"main.py": f"\nfill({text})\n"}, HERE, ())
     assert found is not None
     assert found.settings == {}
 
