@@ -6,6 +6,7 @@ from faultlens.diagnosis.causes.base import LIKELY, PROVEN, Cause, Finding, cons
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.senders import ended_by
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.records.crash import Crash
 
 
@@ -36,7 +37,7 @@ class CleanExit(Cause):
         outcome = case.crash.outcome
         if outcome.kind != "exit" or case.fault is not None or ended_by(case):
             return None
-        looks_like = _signal_for(outcome.exit_code or 0)
+        looks_like, place = _signal_for(outcome.exit_code or 0), _only_exit(case.crash)
         return Finding(
             # A launcher that lost a worker passes its status on; a handler of SIGTERM has a status of its own.
             strength=LIKELY if oom_kills(case.crash) or case.crash.stop_request else PROVEN,
@@ -51,12 +52,21 @@ class CleanExit(Cause):
                 ("no Python exception ended it: stderr does not end in a traceback", "stderr"),
             ),
             fixes=(
-                consider(
+                consider(f"look at what {place.name}() is given", "a count of something makes a misleading exit code")
+                if place
+                else consider(
                     "find the call that sets the exit code",
                     "sys.exit(), os._exit(), or a launcher that passes on the status of a process it started",
                 ),
             ),
+            location=place.location if place else None,
         )
+
+
+def _only_exit(crash: Crash) -> Use | None:
+    """The only call in the sources that sets an exit code."""
+    calls = [use for use in sources_of(crash).calls if use.name in ("exit", "_exit", "SystemExit")]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _were_watched(crash: Crash) -> bool:
