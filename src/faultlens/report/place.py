@@ -62,6 +62,8 @@ def _named(crash: Crash, frame: Frame | None) -> list[Text]:
 def _at(report: Report, frame: Frame | None, around: int = LINES_BEFORE) -> list[Text]:
     crash, caller = subject(report), called_from(report)
     lines = excerpt(frame, crash, around) if frame else []
+    if frame and around < LINES_BEFORE and crash.outcome.kind == "exception":  # the traceback has just shown it
+        lines = [line for line in lines if line.number == frame.line]
     if frame is None or not (lines or caller):  # the title names a line that cannot be quoted
         return []
     rows = [_where(frame, crash)]

@@ -176,7 +176,9 @@ class Case:
     @cached_property
     def location(self) -> Location | None:
         """The line that wrote the op of a graph, else the line that was running."""
-        return location_of(self.kernel.written if self.kernel else None) or self.running
+        raised = self.exception if self.fault is None and self.crash.outcome.kind == "exception" else None
+        written = self.kernel.written if self.kernel else raised.written if raised else None
+        return location_of(written) or self.running
 
     @cached_property
     def called_from(self) -> Location | None:

@@ -15,30 +15,40 @@ MIB = 1 << 20
 THREAD_STACK = 8 * MIB  # what a thread takes of the address space unless told otherwise
 
 # How programs say that memory could not be had.
-_NO_MEMORY = re.compile(
+NO_MEMORY = re.compile(
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|[Uu]nable to allocate [\d.]+ \wi?B|failed to map segment"
     r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|[Oo]ut of memory"
-    r"|std::bad_array_new_length"
+    r"|std::bad_array_new_length|RESOURCE_EXHAUSTED: Out of memory|ran out of memory trying to allocate"
 )
 _DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
 # How they say that no thread could be started: the reason may be any limit.
 NO_THREAD = re.compile(
     r"pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
     r"|Thread creation failed|unable to create (?:new native )?thread|blas_thread_init: pthread_create"
-    r"|fork: retry: Resource temporarily|\[Errno 11\] Resource temporarily unavailable"
+    r"|fork: retry: Resource temporarily"
     r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread"
 )
-# "Unable to allocate 7.45 TiB for an array with shape …"
-_SIZE = re.compile(r"[Uu]nable to allocate (?P<number>[\d.]+) (?P<unit>[KMGTPE]?)i?B")
+_NOT_NOW = re.compile(r"\[Errno 11\]")  # of locks and sockets as well
+_FORKING = re.compile(r"/subprocess\.py:|/popen_\w+\.py:|/pty\.py:fork$|/multiprocessing/util\.py:spawnv")
+# "Unable to allocate 7.45 TiB for an array with shape …", "trying to allocate 3.55PiB", "allocating 400 bytes"
+_SIZE = re.compile(
+    r"(?:[Uu]nable to allocate|[Tt]r(?:ying|ied) to allocate|[Ff]ailed to allocate(?: request for)?|memory allocating)"
+    r" (?P<number>\d[\d.]*) ?(?P<unit>[KMGTPE]?)(?:i?B|bytes)\b"
+)
 _SHAPE = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]+)\] and type (?P<type>\w+)")
+_ARRAY = re.compile(r"for an array with shape \((?P<shape>[\d, ]+)\)")
+_ALLOCATOR = re.compile(r"^.*Allocator \(\w*cpu\w*\) ran out of memory trying to allocate ")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 _BYTES = {
+    "complex128": 16,
     "double": 8,
     "int64": 8,
     "uint64": 8,
     "complex64": 8,
     "half": 2,
     "bfloat16": 2,
+    "int16": 2,
+    "uint16": 2,
     "int8": 1,
     "uint8": 1,
     "bool": 1,
@@ -50,6 +60,8 @@ class Budget(NamedTuple):
 
     limit: int
     used: int
+    name: str = ""
+    option: str = ""  # of ulimit
 
     @property
     def left(self) -> int:
@@ -57,12 +69,16 @@ class Budget(NamedTuple):
 
 
 def address_space(crash: Crash) -> Budget | None:
-    """None where the address space is not limited."""
-    limit = crash.limits.get("RLIMIT_AS")
-    if limit is None or limit.soft is None:
-        return None
+    """None where the address space is not limited; a limit on the private memory in it counts where much was used."""
     memory = crash.memory
-    return Budget(limit.soft, max((memory and memory.virtual_peak) or 0, (memory and memory.virtual) or 0))
+    limit, private = crash.limits.get("RLIMIT_AS"), crash.limits.get("RLIMIT_DATA")
+    if limit is not None and limit.soft is not None:
+        used = max((memory and memory.virtual_peak) or 0, (memory and memory.virtual) or 0)
+        return Budget(limit.soft, used, "RLIMIT_AS", "-v")
+    own = max([(memory and memory.rss_anonymous) or 0, *(sample.rss_anonymous or 0 for sample in crash.timeline[-1:])])
+    if private is not None and private.soft is not None and own > private.soft / 2:
+        return Budget(private.soft, own, "RLIMIT_DATA", "-d")
+    return None
 
 
 def open_files(crash: Crash) -> Budget | None:
@@ -110,9 +126,9 @@ def failed_allocation(case: Case) -> Evidence | None:
         return Evidence(fact="terminate called after throwing std::bad_alloc", source="stderr")
     if case.exception is not None:
         text = f"{case.exception.type}: {case.exception.details}"
-        refused = _NO_MEMORY.search(text) and not _DEVICE.search(text)
-        return Evidence(fact=one_line(text, 200), source="traceback") if refused else None
-    if case.signal == "SIGABRT" and (line := line_saying(case.crash, _NO_MEMORY)):
+        refused = NO_MEMORY.search(text) and not _DEVICE.search(text)
+        return Evidence(fact=one_line(text.rstrip(": "), 200), source="traceback") if refused else None
+    if case.signal == "SIGABRT" and (line := line_saying(case.crash, NO_MEMORY)):
         return Evidence(fact=one_line(line, 200), source="stderr")
     return None
 
@@ -121,11 +137,50 @@ def failed_thread(case: Case) -> Evidence | None:
     """What tells that a thread could not be started."""
     if case.exception is not None and case.fault is None:
         text = f"{case.exception.type}: {case.exception.details}"
-        return Evidence(fact=one_line(text, 200), source="traceback") if NO_THREAD.search(text) else None
+        refused = NO_THREAD.search(text) or (_NOT_NOW.search(text) and forks(case))
+        return Evidence(fact=one_line(text, 200), source="traceback") if refused and not raised_by_user(case) else None
     if case.thrown is not None and "Resource temporarily unavailable" in (case.thrown.message or ""):
         return Evidence(fact=f"{case.thrown.type}: {case.thrown.message}", source="C++ exceptions")
     line = line_saying(case.crash, NO_THREAD) if case.fault is not None else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
+
+
+def forks(case: Case) -> bool:
+    """The exception came from a call that starts a process."""
+    if case.fault is not None or case.exception is None:
+        return False
+    frames = case.exception.frames[:3]
+    return any(_FORKING.search(f"{frame.file}:{frame.function}") for frame in frames) or "fork(" in _last_line(case)
+
+
+def raised_by_user(case: Case) -> bool:
+    """A program may raise MemoryError itself."""
+    return _last_line(case).startswith("raise ")
+
+
+def _last_line(case: Case) -> str:
+    """The line that the traceback ends in, where it is the user's."""
+    frame = case.exception.frames[0] if case.fault is None and case.exception and case.exception.frames else None
+    lines = case.crash.sources.get(frame.file or "", "").split("\n") if frame else []
+    number = (frame and frame.line) or 0
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
+def memory_total(crash: Crash) -> int | None:
+    return crash.machine.memory_total if crash.machine else None
+
+
+def requested(case: Case) -> int | None:
+    """How much memory was asked for: in the words of the exception, else of TensorFlow's allocator."""
+    said = requested_bytes(case.exception.details) if case.exception else None
+    line = line_saying(case.crash, _ALLOCATOR) if said is None and failed_allocation(case) else None
+    return requested_bytes(line) if line else said
+
+
+def requested_shape(text: str) -> str | None:
+    """Of the tensor or array that a message says was asked for, as Python writes it."""
+    match = _SHAPE.search(text) or _ARRAY.search(text)
+    return f"({', '.join(re.findall(r'[0-9]+', match['shape']))})" if match else None
 
 
 def requested_bytes(text: str) -> int | None:

@@ -10,9 +10,11 @@ from faultlens.diagnosis.evidence.limits import (
     address_space,
     failed_allocation,
     failed_thread,
-    requested_bytes,
+    memory_total,
+    requested,
     threads_refused,
 )
+from faultlens.diagnosis.evidence.loader import short
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.records.diagnosis import Evidence
 from faultlens.text.sizes import in_words
@@ -56,26 +58,20 @@ class AddressSpaceLimit(Cause):
             return None
         return Finding(
             strength=_strength(case, budget),
-            title=f"the address space is limited to {in_words(budget.limit)} (RLIMIT_AS), and no more could be had"
-            if budget
-            else "the program limits its address space, and no more memory could be had",
+            title=_title(budget, requested(case)),
             evidence=evidence(
                 symptom,
-                (
-                    f"RLIMIT_AS is {in_words(budget.limit)}, at most {in_words(budget.used)} were seen in use",
-                    "/proc/PID",
-                )
-                if budget
-                else None,
+                (_used(case, budget), "/proc/PID") if budget else None,
                 (f"the limit is set at {mention.file}:{mention.line}: {mention.text}", "source") if mention else None,
                 *case.fault_evidence[:1],
                 *evidence_of(growth),
             ),
             fixes=(
                 *fixes_of(growth),
+                *([consider(f"raise the limit that {short(mention.file)}:{mention.line} sets")] if mention else ()),
                 safe(
                     "lift the limit on the address space",
-                    "ulimit -v unlimited, or ask the batch system for more memory",
+                    f"ulimit {budget.option if budget else '-v'} unlimited, or ask the batch system for more memory",
                 ),
                 consider("limit the memory in use instead", "a control group counts what is used, not what is mapped"),
             ),
@@ -92,6 +88,22 @@ class AddressSpaceLimit(Cause):
         return None
 
 
+def _used(case: Case, budget: Budget) -> str:
+    """What was sampled long before the end says nothing."""
+    seen = case.crash.method != "status" or budget.used > budget.limit / 2
+    used = f", at most {in_words(budget.used)} were seen in use" if seen else ""
+    return f"{budget.name} is {in_words(budget.limit)}{used}"
+
+
+def _title(budget: Budget | None, wanted: int | None) -> str:
+    if budget is None:
+        return "the program limits its address space, and no more memory could be had"
+    limited = f"the address space is limited to {in_words(budget.limit)} ({budget.name})"
+    return (
+        f"{limited}, and {f'another {in_words(wanted)}' if wanted else 'no more'} could {'not ' * bool(wanted)}be had"
+    )
+
+
 def _unchecked_null(case: Case, budget: Budget | None) -> Evidence | None:
     """Code that does not look at what malloc returns uses a null pointer when no more can be had."""
     if not case.is_null or budget is None or budget.used < NEARLY_USED * budget.limit:
@@ -104,10 +116,9 @@ def _strength(case: Case, budget: Budget | None) -> float:
         return LIKELY
     if budget is None:
         return LIKELY + 0.05  # the limit itself was not seen
-    memory = case.crash.machine.memory_total if case.crash.machine else None
-    wanted = requested_bytes(case.exception.details) if case.exception else None
+    wanted = requested(case)
     if wanted is not None:
-        return POSSIBLE if wanted > (memory or budget.limit * 4) else STRONG
+        return POSSIBLE if wanted > (memory_total(case.crash) or budget.limit * 4) else STRONG
     if not failed_allocation(case):  # only a thread: other limits give the same message
         if (threads_refused(case.crash) or 0) > 0:
             return POSSIBLE
