@@ -45,9 +45,15 @@ def in_brief(report: Report, width: int) -> Iterator[Section]:
     kernel = kernel_at_fault(crash)
     shown = frame if quoted else None
     yield Section("op", _kernel(kernel, shown, crash, width, _FEW_INPUTS) if kernel else [], spaced=not quoted)
-    told = progress_in_words(crash.progress)
+    told = progress_in_words(crash.progress) if _says_how_far(crash) else None
     yield Section("progress", [words(told)] if told else [], spaced=not (quoted or kernel))
     yield Section("saves", [words(line) for line in saving_in_words(crash)])
+
+
+def _says_how_far(crash: Crash) -> bool:
+    """An exception does not come out of the blue: when the last sign was seen says nothing."""
+    progress = crash.progress
+    return progress is not None and bool(crash.outcome.kind != "exception" or progress.epoch or progress.step)
 
 
 def _named(crash: Crash, frame: Frame | None) -> list[Text]:

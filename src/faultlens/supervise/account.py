@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from faultlens.inspection.endings import outcome_of
 from faultlens.records.crash import Crash, MachineState, Outcome
+from faultlens.supervise.named_files import with_named_files
 from faultlens.supervise.retained import retained_at
 from faultlens.supervise.sources import with_sources
 from faultlens.supervise.starting import Run
@@ -36,7 +37,7 @@ def account(run: Run, status: int) -> Crash:
     )
     if not_kept := run.deaths.not_kept:
         crash = replace(crash, gaps=(*crash.gaps, f"{not_kept} more processes died, which were not kept"))
-    return with_sources(run.backend.remembered(_watched(run, crash)))
+    return with_named_files(with_sources(run.backend.remembered(_watched(run, crash))))
 
 
 def _unseen(run: Run, outcome: Outcome) -> Crash:
