@@ -37,7 +37,7 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
 
     `foreseen` is what the doctor found in the environment of the program."""
     case = Case(subject_of(crash))
-    findings = _behind_proof([(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None])
+    findings = _behind_proof(_found(case))
     supported = [(cause, _supported(cause, found, foreseen)) for cause, found in findings]
     ranked = _without_general(sorted(supported, key=_rank))
     diagnoses = _weighed(case, ranked[:MAX_DIAGNOSES])
@@ -50,6 +50,16 @@ def diagnose(crash: Crash, foreseen: Sequence[finding.Finding] = ()) -> Verdict:
         if cause.slug not in named and (because := cause.rule_out(case)) is not None
     ]
     return Verdict(tuple(diagnoses), tuple(ruled_out) if diagnoses else ())
+
+
+def _found(case: Case) -> list[tuple[Cause, Finding]]:
+    """Words that were said decide where nothing else does."""
+    findings = [(cause, found) for cause in catalogue() if (found := cause.examine(case)) is not None]
+    if any(_confidence(found) >= UNKNOWN_BELOW for _, found in findings) and not case.only_words:
+        return findings
+    named = {cause.slug for cause, _ in findings}
+    read = [(cause, found) for cause in catalogue() if (found := cause.read(case)) is not None]
+    return findings + [(cause, found) for cause, found in read if cause.slug not in named]
 
 
 def _behind_proof(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:

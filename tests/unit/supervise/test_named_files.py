@@ -46,6 +46,6 @@ def test_a_model_that_is_missing(tmp_path: Path) -> None:
     assert first(crash).cause == "python-exception"
 
 
-def test_only_exceptions_name_files(tmp_path: Path) -> None:
+def test_only_exceptions_name_files() -> None:
     crash = Crash(outcome=Outcome(kind="exit", exit_code=2), method="status")
     assert with_named_files(crash) is crash

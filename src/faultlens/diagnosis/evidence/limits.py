@@ -6,20 +6,24 @@ import re
 from typing import NamedTuple
 
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.messages import line_saying
+from faultlens.diagnosis.evidence.messages import GIVES_UP, line_saying
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import Evidence
-from faultlens.text.safe import one_line
+from faultlens.text.safe import last_lines, one_line
 
 MIB = 1 << 20
+FATAL = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGTRAP")
+LAST = 5  # lines
 THREAD_STACK = 8 * MIB  # what a thread takes of the address space unless told otherwise
 
 # How programs say that memory could not be had.
 NO_MEMORY = re.compile(
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|[Uu]nable to allocate [\d.]+ \wi?B|failed to map segment"
-    r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|[Oo]ut of memory"
+    r"|OOM when allocating|cannot allocate memory for thread-local|Failed to allocate|mmap failed|[Oo]ut of memory"
     r"|std::bad_array_new_length|RESOURCE_EXHAUSTED: Out of memory|ran out of memory trying to allocate"
 )
+# What is asked for then is small: something had used up the rest.
+SMALL = re.compile(r"failed to map segment|cannot allocate memory for thread-local data")
 _DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
 # How they say that no thread could be started: the reason may be any limit.
 NO_THREAD = re.compile(
@@ -27,6 +31,7 @@ NO_THREAD = re.compile(
     r"|Thread creation failed|unable to create (?:new native )?thread|blas_thread_init: pthread_create"
     r"|fork: retry: Resource temporarily"
     r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread"
+    r"|resources for OMP thread|OMP: System error #11\b"
 )
 _NOT_NOW = re.compile(r"\[Errno 11\]")  # of locks and sockets as well
 _FORKING = re.compile(r"/subprocess\.py:|/popen_\w+\.py:|/pty\.py:fork$|/multiprocessing/util\.py:spawnv")
@@ -128,7 +133,7 @@ def failed_allocation(case: Case) -> Evidence | None:
         text = f"{case.exception.type}: {case.exception.details}"
         refused = NO_MEMORY.search(text) and not _DEVICE.search(text)
         return Evidence(fact=one_line(text.rstrip(": "), 200), source="traceback") if refused else None
-    if case.signal == "SIGABRT" and (line := line_saying(case.crash, NO_MEMORY)):
+    if (case.signal == "SIGABRT" or gave_up(case)) and (line := line_saying(case.crash, NO_MEMORY)):
         return Evidence(fact=one_line(line, 200), source="stderr")
     return None
 
@@ -141,7 +146,8 @@ def failed_thread(case: Case) -> Evidence | None:
         return Evidence(fact=one_line(text, 200), source="traceback") if refused and not raised_by_user(case) else None
     if case.thrown is not None and "Resource temporarily unavailable" in (case.thrown.message or ""):
         return Evidence(fact=f"{case.thrown.type}: {case.thrown.message}", source="C++ exceptions")
-    line = line_saying(case.crash, NO_THREAD) if case.fault is not None else None
+    died = case.fault is not None or (case.only_words and case.signal in FATAL) or gave_up(case)
+    line = line_saying(case.crash, NO_THREAD) if died else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
 
 
@@ -175,6 +181,12 @@ def requested(case: Case) -> int | None:
     said = requested_bytes(case.exception.details) if case.exception else None
     line = line_saying(case.crash, _ALLOCATOR) if said is None and failed_allocation(case) else None
     return requested_bytes(line) if line else said
+
+
+def gave_up(case: Case) -> bool:
+    """A library called exit(), and said why."""
+    lines = last_lines(case.crash.output.stderr or "", LAST) if case.crash.outcome.kind == "exit" else []
+    return any(GIVES_UP.search(line) for line in lines)
 
 
 def requested_shape(text: str) -> str | None:

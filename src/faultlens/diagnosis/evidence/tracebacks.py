@@ -13,6 +13,9 @@ from faultlens.records.crash import Frame
 
 _HEADER = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
+# faulthandler's: the innermost call first, of each thread.
+_DUMPED = re.compile(r"^Current thread 0x[0-9a-f]+[^\n]*\(most recent call first\):\n((?:  File [^\n]*\n?)+)", re.M)
+_DUMPED_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d{1,9}) in (?P<function>.+)$', re.M)
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:)?$")
 # Colours, and the bars that the members of an exception group stand behind.
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|^(?: {2})*(?:\| |\+ |\+-+ ?)", re.M)
@@ -59,6 +62,12 @@ def uncaught_exception(text: str) -> PythonException | None:
     return last.exception
 
 
+def dumped_frames(text: str) -> tuple[Frame, ...]:
+    """Where the thread stood that died, as faulthandler printed it."""
+    dumps = _DUMPED.findall(text)
+    return tuple(map(_made, _DUMPED_FRAME.finditer(dumps[-1]))) if dumps else ()
+
+
 def _is_sideshow(block: _Block) -> bool:
     # Cython prints the traceback of an exception that it ignores before it says so.
     return bool(_SIDESHOW.match(block.before)) or block.exception.frames[-1].function.endswith(_DESTRUCTORS)
@@ -103,8 +112,10 @@ def _written(details: str) -> Frame | None:
 
 def _frame(line: str) -> Frame | None:
     match = _FRAME.match(line)
-    if match is None:
-        return None
+    return _made(match) if match else None
+
+
+def _made(match: re.Match[str]) -> Frame:
     return Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"]))
 
 

@@ -5,6 +5,7 @@ from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.leaks import evidence_of, fixes_of, growth_of
 from faultlens.diagnosis.evidence.limits import (
     MIB,
+    SMALL,
     THREAD_STACK,
     Budget,
     address_space,
@@ -54,14 +55,18 @@ class AddressSpaceLimit(Cause):
         growth = growth_of(case.crash, "memory", "threads")
         mention = case.mentions(Wording.SETS_ADDRESS_SPACE)
         # Limits of a process that was only sampled may be older than the line that sets one.
-        if budget is None and (mention is None or case.crash.method != "status"):
+        if budget is None and not case.said(SMALL) and (mention is None or case.crash.method != "status"):
             return None
         return Finding(
             strength=_strength(case, budget),
             title=_title(budget, requested(case)),
             evidence=evidence(
                 symptom,
-                (_used(case, budget), "/proc/PID") if budget else None,
+                (_used(case, budget), "/proc/PID")
+                if budget
+                else ("so little is refused only where the address space or the memory is used up", "errno")
+                if case.said(SMALL)
+                else None,
                 (f"the limit is set at {mention.file}:{mention.line}: {mention.text}", "source") if mention else None,
                 *case.fault_evidence[:1],
                 *evidence_of(growth),
@@ -97,7 +102,7 @@ def _used(case: Case, budget: Budget) -> str:
 
 def _title(budget: Budget | None, wanted: int | None) -> str:
     if budget is None:
-        return "the program limits its address space, and no more memory could be had"
+        return "no more address space could be had"
     limited = f"the address space is limited to {in_words(budget.limit)} ({budget.name})"
     return (
         f"{limited}, and {f'another {in_words(wanted)}' if wanted else 'no more'} could {'not ' * bool(wanted)}be had"
@@ -115,7 +120,7 @@ def _strength(case: Case, budget: Budget | None) -> float:
     if _unchecked_null(case, budget) and not failed_allocation(case):
         return LIKELY
     if budget is None:
-        return LIKELY + 0.05  # the limit itself was not seen
+        return LIKELY + 0.05 if not case.crash.limits else LIKELY - 0.1  # the limit itself was not seen
     wanted = requested(case)
     if wanted is not None:
         return POSSIBLE if wanted > (memory_total(case.crash) or budget.limit * 4) else STRONG

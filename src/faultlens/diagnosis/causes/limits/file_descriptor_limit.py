@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
+from faultlens.diagnosis.causes.base import LIKELY, PROVEN, SAID, STRONG, Cause, Finding, consider, evidence
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.leaks import evidence_of, growth_of
-from faultlens.diagnosis.evidence.limits import open_files
+from faultlens.diagnosis.evidence.limits import FATAL, open_files
 from faultlens.diagnosis.evidence.loader import short
 from faultlens.diagnosis.evidence.messages import line_saying
 from faultlens.diagnosis.evidence.shortages import TOO_MANY_FILES
@@ -44,14 +44,17 @@ class FileDescriptorLimit(Cause):
     def examine(self, case: Case) -> Finding | None:
         budget, symptom = open_files(case.crash), _symptom(case)
         full = budget is not None and budget.left <= SPARE
-        if symptom is None or (symptom.source == "stderr" and case.fault is None):
+        died = case.fault is not None or (case.only_words and case.signal in FATAL)
+        if symptom is None or (symptom.source == "stderr" and not died):
             return None
         said = bool(TOO_MANY_FILES.search(symptom.fact))
-        if not said and not full and symptom.source != "traceback":
+        if not said and budget is not None and not full and symptom.source != "traceback":
             return None
         mention = case.mentions(Wording.SETS_OPEN_FILES)
         return Finding(
-            strength=PROVEN
+            strength=SAID
+            if case.only_words and not full
+            else PROVEN
             if said and (full or symptom.source == "traceback")
             else STRONG
             if said or full

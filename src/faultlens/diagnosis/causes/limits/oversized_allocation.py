@@ -6,6 +6,7 @@ from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Ca
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.limits import (
+    SMALL,
     address_space,
     failed_allocation,
     forks,
@@ -58,7 +59,7 @@ class OversizedAllocation(Cause):
         wanted, total = requested(case), memory_total(case.crash)
         if symptom is None or (not absurd and _was_short(case, wanted)):
             return None
-        if forks(case) or raised_by_user(case):  # a new process asks for what its parent has
+        if SMALL.search(symptom.fact) or forks(case) or raised_by_user(case):  # a process asks for what its parent has
             return None
         shape = requested_shape(case.exception.details) if case.exception else None
         rss = case.crash.memory.rss if case.crash.memory else None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, SAID, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.leaks import evidence_of, fixes_of, growth_of
 from faultlens.diagnosis.evidence.limits import (
@@ -90,4 +90,4 @@ def _strength(case: Case, refused: int | None) -> float:
         return POSSIBLE  # a thread needs address space for its stack
     if not case.crash.limits and case.mentions(Wording.SETS_ADDRESS_SPACE):
         return POSSIBLE
-    return LIKELY + 0.1
+    return SAID + 0.05 if case.only_words and not case.crash.limits else LIKELY + 0.1
