@@ -65,8 +65,6 @@ class Budget(NamedTuple):
 
     limit: int
     used: int
-    name: str = ""
-    option: str = ""  # of ulimit
 
     @property
     def left(self) -> int:
@@ -74,16 +72,12 @@ class Budget(NamedTuple):
 
 
 def address_space(crash: Crash) -> Budget | None:
-    """None where the address space is not limited; a limit on the private memory in it counts where much was used."""
+    """None where the address space is not limited."""
+    limit = crash.limits.get("RLIMIT_AS")
+    if limit is None or limit.soft is None:
+        return None
     memory = crash.memory
-    limit, private = crash.limits.get("RLIMIT_AS"), crash.limits.get("RLIMIT_DATA")
-    if limit is not None and limit.soft is not None:
-        used = max((memory and memory.virtual_peak) or 0, (memory and memory.virtual) or 0)
-        return Budget(limit.soft, used, "RLIMIT_AS", "-v")
-    own = max([(memory and memory.rss_anonymous) or 0, *(sample.rss_anonymous or 0 for sample in crash.timeline[-1:])])
-    if private is not None and private.soft is not None and own > private.soft / 2:
-        return Budget(private.soft, own, "RLIMIT_DATA", "-d")
-    return None
+    return Budget(limit.soft, max((memory and memory.virtual_peak) or 0, (memory and memory.virtual) or 0))
 
 
 def open_files(crash: Crash) -> Budget | None:

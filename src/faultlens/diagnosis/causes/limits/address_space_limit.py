@@ -76,7 +76,7 @@ class AddressSpaceLimit(Cause):
                 *([consider(f"raise the limit that {short(mention.file)}:{mention.line} sets")] if mention else ()),
                 safe(
                     "lift the limit on the address space",
-                    f"ulimit {budget.option if budget else '-v'} unlimited, or ask the batch system for more memory",
+                    "ulimit -v unlimited, or ask the batch system for more memory",
                 ),
                 consider("limit the memory in use instead", "a control group counts what is used, not what is mapped"),
             ),
@@ -97,13 +97,13 @@ def _used(case: Case, budget: Budget) -> str:
     """What was sampled long before the end says nothing."""
     seen = case.crash.method != "status" or budget.used > budget.limit / 2
     used = f", at most {in_words(budget.used)} were seen in use" if seen else ""
-    return f"{budget.name} is {in_words(budget.limit)}{used}"
+    return f"RLIMIT_AS is {in_words(budget.limit)}{used}"
 
 
 def _title(budget: Budget | None, wanted: int | None) -> str:
     if budget is None:
         return "no more address space could be had"
-    limited = f"the address space is limited to {in_words(budget.limit)} ({budget.name})"
+    limited = f"the address space is limited to {in_words(budget.limit)} (RLIMIT_AS)"
     return (
         f"{limited}, and {f'another {in_words(wanted)}' if wanted else 'no more'} could {'not ' * bool(wanted)}be had"
     )
