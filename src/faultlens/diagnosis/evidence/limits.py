@@ -25,6 +25,7 @@ NO_MEMORY = re.compile(
 # What is asked for then is small: something had used up the rest.
 SMALL = re.compile(r"failed to map segment|cannot allocate memory for thread-local data")
 _DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
+_USES_DEVICE = re.compile(r"GPU_\d+_bfc|Created device \S*GPU|StreamExecutor device \(\d+\): NVIDIA|Loaded cuDNN")
 # How they say that no thread could be started: the reason may be any limit.
 NO_THREAD = re.compile(
     r"pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
@@ -125,11 +126,18 @@ def failed_allocation(case: Case) -> Evidence | None:
         return Evidence(fact="terminate called after throwing std::bad_alloc", source="stderr")
     if case.exception is not None:
         text = f"{case.exception.type}: {case.exception.details}"
-        refused = NO_MEMORY.search(text) and not _DEVICE.search(text)
+        refused = NO_MEMORY.search(text) and not _of_device(case, text)
         return Evidence(fact=one_line(text.rstrip(": "), 200), source="traceback") if refused else None
     if (case.signal == "SIGABRT" or gave_up(case)) and (line := line_saying(case.crash, NO_MEMORY)):
         return Evidence(fact=one_line(line, 200), source="stderr")
     return None
+
+
+def _of_device(case: Case, text: str) -> bool:
+    """The memory of a GPU was asked for. XLA's words do not tell: then the lines do that TensorFlow prints of one."""
+    if _DEVICE.search(text):
+        return True
+    return "Out of memory" in text and "CPU" not in text and bool(_USES_DEVICE.search(case.crash.output.stderr or ""))
 
 
 def failed_thread(case: Case) -> Evidence | None:

@@ -334,3 +334,14 @@ def test_a_process_that_could_not_be_started() -> None:
     refused = raised(f"{where}BlockingIOError: [Errno 11] Resource temporarily unavailable")
     assert first(refused).cause == "thread-limit"
     assert "oversized-allocation" not in causes(raised(f"{where}OSError: [Errno 12] Cannot allocate memory"))
+
+
+def test_memory_of_a_gpu_is_not_the_machines() -> None:
+    said = f"{EXHAUSTED}Out of memory while trying to allocate 36.38TiB. [Op:__inference_f_1]"
+    assert first(raised(said)).cause == "oversized-allocation"
+    lines = (
+        "I0000 00:00:1 42 gpu_device.cc:2020] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 9 MB\n"
+    )
+    crash = raised(said)
+    crash = replace(crash, output=Output(stderr=lines + (crash.output.stderr or "")))
+    assert "oversized-allocation" not in causes(crash)
