@@ -54,7 +54,7 @@ def findings(
     case: Case, causes: Sequence[Cause], foreseen: Sequence[finding.Finding] = ()
 ) -> list[tuple[Cause, Finding]]:
     """What these causes find in a crash, the most likely first."""
-    found = _behind_proof([(cause, found) for cause in causes if (found := cause.examine(case)) is not None])
+    found = _behind_proof(_found(case, causes))
     supported = [(cause, _supported(cause, each, foreseen)) for cause, each in found]
     return _without_general(sorted(supported, key=_rank))
 
@@ -64,6 +64,16 @@ def decides(ranked: Sequence[tuple[Cause, Finding]]) -> bool:
     if not ranked:
         return False
     return round(claimed(ranked[0][1]) - (CONTESTED if confidence.rival_of(ranked) else 0), 2) >= UNKNOWN_BELOW
+
+
+def _found(case: Case, causes: Sequence[Cause]) -> list[tuple[Cause, Finding]]:
+    """Words that were said decide where nothing else does."""
+    findings = [(cause, found) for cause in causes if (found := cause.examine(case)) is not None]
+    if any(claimed(found) >= UNKNOWN_BELOW for _, found in findings) and not case.only_words:
+        return findings
+    named = {cause.slug for cause, _ in findings}
+    read = [(cause, found) for cause in causes if (found := cause.read(case)) is not None]
+    return findings + [(cause, found) for cause, found in read if cause.slug not in named]
 
 
 def _behind_proof(findings: list[tuple[Cause, Finding]]) -> list[tuple[Cause, Finding]]:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
+from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.doctor.checks import catalogue
 from faultlens.doctor.examine import examine
 from faultlens.errors import FaultlensError
@@ -68,9 +70,15 @@ def target_of(crash: Crash) -> TargetEnvironment | None:
     if known is not None and known.path:  # a program may look elsewhere than its Python does by itself
         interpreter = replace(interpreter, path=known.path)
     directory = Path(crash.program.directory) if crash.program.directory else Path.cwd()
-    facts = {name: value for name, value in (("machine", crash.machine), ("limits", crash.limits)) if value}
+    limits = {} if _sets_limits(crash) else crash.limits
+    facts = {name: value for name, value in (("machine", crash.machine), ("limits", limits)) if value}
     options = Options(ops=tuple(_refused(crash)), models=tuple(_models(crash)))
     return TargetEnvironment(interpreter, options, variables, directory, cgroup=crash.cgroup, **facts)  # type: ignore[arg-type]
+
+
+def _sets_limits(crash: Crash) -> bool:
+    """Then those that it had at its end are not those that it was started with."""
+    return Case(crash).mentions(Wording.SETS_LIMIT) is not None
 
 
 def _refused(crash: Crash) -> set[Path]:

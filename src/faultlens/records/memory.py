@@ -16,7 +16,7 @@ class Mapping(Record, frozen=True):
 
 
 class FileState(Record, frozen=True):
-    """A mapped file as it was on disk when the process stopped."""
+    """A mapped file, or one that an exception names, as it was on disk when the process stopped."""
 
     path: str
     size: int | None = None

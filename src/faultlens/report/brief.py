@@ -28,6 +28,7 @@ _ROWS = 3  # of what has no place in most reports
 _RIVAL = 0.15  # less sure than the verdict: less still is for -v
 # How and where the process died: said by the title and the line, and left out where there is more to say.
 _BARE_END = frozenset({"siginfo", "wait status", "native stack"})
+_RAISED = "traceback"
 
 
 def sections(
@@ -43,7 +44,8 @@ def sections(
     if crash.times > 1:
         yield Section("repeats", [words(f"{crash.times} processes of the program died here, one after the other")])
     if found:
-        yield Section("because", items([_cut(item.fact, width) for item in _telling(found)], width))
+        because = _telling(found, raised=crash.outcome.kind == "exception")
+        yield Section("because", items([_cut(item.fact, width) for item in because], width))
         yield Section("or", [fixed(words(rival, QUIET)) for rival in _rivals(report, found)], spaced=False)
         yield Section("next" if is_unknown(found) else "fix", fixes(found, width, _FIXES, ["safe"]))
     else:
@@ -60,10 +62,13 @@ def sections(
     yield Section("more", flow(list(_read_on(report, stored, name)), width))
 
 
-def _telling(found: Diagnosis) -> list[Evidence]:
-    """The facts that say most to whoever wrote the program, in their order."""
+def _telling(found: Diagnosis, raised: bool) -> list[Evidence]:
+    """The facts that say most to whoever wrote the program, in their order. What was `raised` has just been shown."""
     new = [item for item in found.evidence if not _in_title(item.fact, found.title)] or list(found.evidence)
-    telling = [item for item in new if item.source not in _BARE_END][:_FACTS]
+    shown = (
+        _BARE_END | {_RAISED} if raised and any(item.source not in _BARE_END | {_RAISED} for item in new) else _BARE_END
+    )
+    telling = [item for item in new if item.source not in shown][:_FACTS]
     bare = [item for item in new if item.source in _BARE_END]
     chosen = telling + bare[: max(_FEWEST - len(telling), 0)]
     return [item for item in new if item in chosen]

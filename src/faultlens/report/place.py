@@ -46,9 +46,15 @@ def in_brief(report: Report, width: int) -> Iterator[Section]:
     kernel = kernel_at_fault(crash)
     shown = frame if quoted else None
     yield Section("op", _kernel(kernel, shown, crash, width, _FEW_INPUTS) if kernel else [], spaced=not quoted)
-    told = progress_in_words(crash.progress)
+    told = progress_in_words(crash.progress) if _says_how_far(crash) else None
     yield Section("progress", [words(told)] if told else [], spaced=not (quoted or kernel))
     yield Section("saves", [words(line) for line in saving_in_words(crash)])
+
+
+def _says_how_far(crash: Crash) -> bool:
+    """An exception does not come out of the blue: when the last sign was seen says nothing."""
+    progress = crash.progress
+    return progress is not None and bool(crash.outcome.kind != "exception" or progress.epoch or progress.step)
 
 
 def _named(crash: Crash, frame: Frame | None) -> list[Text]:
@@ -63,6 +69,8 @@ def _named(crash: Crash, frame: Frame | None) -> list[Text]:
 def _at(report: Report, frame: Frame | None, width: int, around: int = LINES_BEFORE) -> list[Text]:
     crash, caller = subject(report), called_from(report)
     lines = excerpt(frame, crash, around) if frame else []
+    if frame and around < LINES_BEFORE and crash.outcome.kind == "exception":  # the traceback has just shown it
+        lines = [line for line in lines if line.number == frame.line]
     if frame is None or not (lines or caller):  # the title names a line that cannot be quoted
         return []
     rows = [_where(frame, crash)]

@@ -7,7 +7,8 @@ import time
 from msgspec.structs import replace
 
 from faultlens.inspection.endings import outcome_of
-from faultlens.records.crash import Crash, Outcome
+from faultlens.records.crash import Crash, MachineState, Outcome
+from faultlens.supervise.named_files import with_named_files
 from faultlens.supervise.retained import retained_at
 from faultlens.supervise.sources import with_sources
 from faultlens.supervise.starting import Run
@@ -36,7 +37,7 @@ def account(run: Run, status: int) -> Crash:
     )
     if not_kept := run.deaths.not_kept:
         crash = replace(crash, gaps=(*crash.gaps, f"{not_kept} more processes died, which were not kept"))
-    return with_sources(run.backend.remembered(_watched(run, crash)))
+    return with_named_files(with_sources(run.backend.remembered(_watched(run, crash))))
 
 
 def _unseen(run: Run, outcome: Outcome) -> Crash:
@@ -62,9 +63,19 @@ def _watched(run: Run, crash: Crash) -> Crash:
         stop_request=watch.memory.request,
         memory=crash.memory or watch.timeline.memory,
         limits=crash.limits or watch.timeline.limits,
+        machine=crash.machine or _machine(crash),
         cgroup_before=run.cgroup_before,
         cgroup=run.cgroup.state() if run.cgroup else None,
     )
+
+
+def _machine(crash: Crash) -> MachineState | None:
+    """Exceptions tell what was asked for, not what there is."""
+    if crash.outcome.kind == "ok":
+        return None
+    from faultlens.system.machine import machine_state  # until something fails, the supervisor stays small
+
+    return machine_state()
 
 
 def _kernel_log(run: Run, crash: Crash, outcome: Outcome) -> tuple[str, ...]:

@@ -92,8 +92,17 @@ class _Waiting:
             self._run.relay.hand_on(info)
         return None
 
+    def _has_ended(self) -> bool:
+        """And is not buried yet: of the dead, the limits can still be read."""
+        try:
+            return os.waitid(os.P_PID, self._run.program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return False
+
     def _on_child(self) -> int | None:
         ended: int | None = None
+        if self._has_ended():
+            self._run.watch.timeline.take_last_limits()
         for status in self._run.backend.statuses():
             if not os.WIFSTOPPED(status):
                 ended = status

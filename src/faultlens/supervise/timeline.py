@@ -64,3 +64,7 @@ class Timeline:
         self.samples.append(replace(sample, open_files=files, steps=steps, gpu_used=self._gpu()))
         if len(self.samples) > MAX_SAMPLES:
             del self.samples[1::2]
+
+    def take_last_limits(self) -> None:
+        """Those that a program set for itself: it may not have lived until the next sample."""
+        self.limits = process.resource_limits(self.pid) or self.limits

@@ -11,7 +11,7 @@ from faultlens.diagnosis.evidence.arguments import Given
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.diagnosis.evidence.messages import CheckFailure, Termination
-from faultlens.diagnosis.evidence.tracebacks import PythonException
+from faultlens.diagnosis.evidence.tracebacks import PythonException, dumped_frames
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import is_nameless, is_own, user_frame, without_dying
 from faultlens.inspection.owners import Owner, custom_libraries, owner_of
@@ -164,6 +164,15 @@ class Case:
                 return exception
         return None
 
+    @cached_property
+    def only_words(self) -> bool:
+        """It died, and nothing was seen of that but the status and what was printed."""
+        crash = self.crash
+        return crash.fault is None and crash.outcome.kind == "signal" and not crash.threads and not crash.was_running
+
+    def last_line_saying(self, pattern: re.Pattern[str]) -> str | None:
+        return messages.line_saying(self.crash, pattern)
+
     def said(self, pattern: str | re.Pattern[str]) -> str | None:
         return messages.said(self.crash, pattern)
 
@@ -190,7 +199,9 @@ class Case:
     @cached_property
     def location(self) -> Location | None:
         """The line that wrote the op of a graph, else the line that was running."""
-        return location_of(self.kernel.written if self.kernel else None) or self.running
+        raised = self.exception if self.fault is None and self.crash.outcome.kind == "exception" else None
+        written = self.kernel.written if self.kernel else raised.written if raised else None
+        return location_of(written) or self.running
 
     @cached_property
     def called_from(self) -> Location | None:
@@ -203,6 +214,8 @@ class Case:
         frame = user_frame(self.crash)
         if frame is None and self.exception is not None:
             frame = next((frame for frame in self.exception.frames if is_own(frame)), None)
+        if frame is None and self.only_words:
+            frame = next(filter(is_own, dumped_frames(self.crash.output.stderr or "")), None)
         return location_of(frame)
 
     @cached_property

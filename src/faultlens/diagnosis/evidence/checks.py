@@ -11,6 +11,10 @@ from faultlens.inspection.owners import owner_of
 
 _RAW = re.compile(r"\[(?P<file>[\w.]+) : (?P<line>\d+)\] RAW: (?P<text>[^\n]+)")
 _ASSERTION = re.compile(r"(?P<file>[\w./-]+):(?P<line>\d+): [^\n]*?(?P<text>Assertion [`'][^\n]*?' failed)")
+# The C library's own: of its heap, its locks, its loader, not of what an op was given.
+_OF_LIBC = re.compile(
+    r"(?:^|/)(?:malloc|arena|tpp|allocatestack|cancellation|dl-[\w-]+|pthread_\w+)\.c$|nptl/|sysdeps/"
+)
 # "(::tsl::TfCheckOkDeprecationMarker(), InitDims(sizes)) is OK (INVALID…)" says "InitDims(sizes) is OK (INVALID…)".
 _MARKER = re.compile(r"\(::tsl::TfCheckOkDeprecationMarker\(\), (.*)\) is OK")
 
@@ -21,7 +25,9 @@ def failed_check(case: Case) -> CheckFailure | None:
     for pattern in (_RAW, _ASSERTION):
         if text := case.said(pattern):
             match = pattern.search(text)
-            return CheckFailure(match["text"].strip(), f"{match['file']}:{match['line']}") if match else None
+            if match is None or _OF_LIBC.search(match["file"]):
+                return None
+            return CheckFailure(match["text"].strip(), f"{match['file']}:{match['line']}")
     return _by_its_frames(case)
 
 

@@ -6,39 +6,55 @@ import re
 from typing import NamedTuple
 
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.messages import line_saying
+from faultlens.diagnosis.evidence.messages import GIVES_UP, line_saying
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import Evidence
-from faultlens.text.safe import one_line
+from faultlens.text.safe import last_lines, one_line
 
 MIB = 1 << 20
+FATAL = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGTRAP")
+LAST = 5  # lines
 THREAD_STACK = 8 * MIB  # what a thread takes of the address space unless told otherwise
 
 # How programs say that memory could not be had.
-_NO_MEMORY = re.compile(
+NO_MEMORY = re.compile(
     r"std::bad_alloc|\bMemoryError\b|Cannot allocate memory|[Uu]nable to allocate [\d.]+ \wi?B|failed to map segment"
-    r"|OOM when allocating|cannot allocate memory in static TLS|Failed to allocate|mmap failed|[Oo]ut of memory"
-    r"|std::bad_array_new_length"
+    r"|OOM when allocating|cannot allocate memory for thread-local|Failed to allocate|mmap failed|[Oo]ut of memory"
+    r"|std::bad_array_new_length|RESOURCE_EXHAUSTED: Out of memory|ran out of memory trying to allocate"
 )
+# What is asked for then is small: something had used up the rest.
+SMALL = re.compile(r"failed to map segment|cannot allocate memory for thread-local data")
 _DEVICE = re.compile(r"\bGPU\b|CUDA|cuda|\bXPU\b|\bTPU\b|GPU:\d")  # memory of another kind
+_USES_DEVICE = re.compile(r"GPU_\d+_bfc|Created device \S*GPU|StreamExecutor device \(\d+\): NVIDIA|Loaded cuDNN")
 # How they say that no thread could be started: the reason may be any limit.
 NO_THREAD = re.compile(
     r"pthread_create\(?\)? failed|creation via pthread_create|can't start new thread|can't create new thread"
     r"|Thread creation failed|unable to create (?:new native )?thread|blas_thread_init: pthread_create"
-    r"|fork: retry: Resource temporarily|\[Errno 11\] Resource temporarily unavailable"
+    r"|fork: retry: Resource temporarily"
     r"|what\(\):\s+Resource temporarily unavailable|Cannot create (?:worker )?thread"
+    r"|resources for OMP thread|OMP: System error #11\b"
 )
-# "Unable to allocate 7.45 TiB for an array with shape …"
-_SIZE = re.compile(r"[Uu]nable to allocate (?P<number>[\d.]+) (?P<unit>[KMGTPE]?)i?B")
+_NOT_NOW = re.compile(r"\[Errno 11\]")  # of locks and sockets as well
+_FORKING = re.compile(r"/subprocess\.py:|/popen_\w+\.py:|/pty\.py:fork$|/multiprocessing/util\.py:spawnv")
+# "Unable to allocate 7.45 TiB for an array with shape …", "trying to allocate 3.55PiB", "allocating 400 bytes"
+_SIZE = re.compile(
+    r"(?:[Uu]nable to allocate|[Tt]r(?:ying|ied) to allocate|[Ff]ailed to allocate(?: request for)?|memory allocating)"
+    r" (?P<number>\d[\d.]*) ?(?P<unit>[KMGTPE]?)(?:i?B|bytes)\b"
+)
 _SHAPE = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]+)\] and type (?P<type>\w+)")
+_ARRAY = re.compile(r"for an array with shape \((?P<shape>[\d, ]+)\)")
+_ALLOCATOR = re.compile(r"^.*Allocator \(\w*cpu\w*\) ran out of memory trying to allocate ")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 _BYTES = {
+    "complex128": 16,
     "double": 8,
     "int64": 8,
     "uint64": 8,
     "complex64": 8,
     "half": 2,
     "bfloat16": 2,
+    "int16": 2,
+    "uint16": 2,
     "int8": 1,
     "uint8": 1,
     "bool": 1,
@@ -110,22 +126,75 @@ def failed_allocation(case: Case) -> Evidence | None:
         return Evidence(fact="terminate called after throwing std::bad_alloc", source="stderr")
     if case.exception is not None:
         text = f"{case.exception.type}: {case.exception.details}"
-        refused = _NO_MEMORY.search(text) and not _DEVICE.search(text)
-        return Evidence(fact=one_line(text, 200), source="traceback") if refused else None
-    if case.signal == "SIGABRT" and (line := line_saying(case.crash, _NO_MEMORY)):
+        refused = NO_MEMORY.search(text) and not _of_device(case, text)
+        return Evidence(fact=one_line(text.rstrip(": "), 200), source="traceback") if refused else None
+    if (case.signal == "SIGABRT" or gave_up(case)) and (line := line_saying(case.crash, NO_MEMORY)):
         return Evidence(fact=one_line(line, 200), source="stderr")
     return None
+
+
+def _of_device(case: Case, text: str) -> bool:
+    """The memory of a GPU was asked for. XLA's words do not tell: then the lines do that TensorFlow prints of one."""
+    if _DEVICE.search(text):
+        return True
+    return "Out of memory" in text and "CPU" not in text and bool(_USES_DEVICE.search(case.crash.output.stderr or ""))
 
 
 def failed_thread(case: Case) -> Evidence | None:
     """What tells that a thread could not be started."""
     if case.exception is not None and case.fault is None:
         text = f"{case.exception.type}: {case.exception.details}"
-        return Evidence(fact=one_line(text, 200), source="traceback") if NO_THREAD.search(text) else None
+        refused = NO_THREAD.search(text) or (_NOT_NOW.search(text) and forks(case))
+        return Evidence(fact=one_line(text, 200), source="traceback") if refused and not raised_by_user(case) else None
     if case.thrown is not None and "Resource temporarily unavailable" in (case.thrown.message or ""):
         return Evidence(fact=f"{case.thrown.type}: {case.thrown.message}", source="C++ exceptions")
-    line = line_saying(case.crash, NO_THREAD) if case.fault is not None else None
+    died = case.fault is not None or (case.only_words and case.signal in FATAL) or gave_up(case)
+    line = line_saying(case.crash, NO_THREAD) if died else None
     return Evidence(fact=one_line(line, 200), source="stderr") if line else None
+
+
+def forks(case: Case) -> bool:
+    """The exception came from a call that starts a process."""
+    if case.fault is not None or case.exception is None:
+        return False
+    frames = case.exception.frames[:3]
+    return any(_FORKING.search(f"{frame.file}:{frame.function}") for frame in frames) or "fork(" in _last_line(case)
+
+
+def raised_by_user(case: Case) -> bool:
+    """A program may raise MemoryError itself."""
+    return _last_line(case).startswith("raise ")
+
+
+def _last_line(case: Case) -> str:
+    """The line that the traceback ends in, where it is the user's."""
+    frame = case.exception.frames[0] if case.fault is None and case.exception and case.exception.frames else None
+    lines = case.crash.sources.get(frame.file or "", "").split("\n") if frame else []
+    number = (frame and frame.line) or 0
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
+def memory_total(crash: Crash) -> int | None:
+    return crash.machine.memory_total if crash.machine else None
+
+
+def requested(case: Case) -> int | None:
+    """How much memory was asked for: in the words of the exception, else of TensorFlow's allocator."""
+    said = requested_bytes(case.exception.details) if case.exception else None
+    line = line_saying(case.crash, _ALLOCATOR) if said is None and failed_allocation(case) else None
+    return requested_bytes(line) if line else said
+
+
+def gave_up(case: Case) -> bool:
+    """A library called exit(), and said why."""
+    lines = last_lines(case.crash.output.stderr or "", LAST) if case.crash.outcome.kind == "exit" else []
+    return any(GIVES_UP.search(line) for line in lines)
+
+
+def requested_shape(text: str) -> str | None:
+    """Of the tensor or array that a message says was asked for, as Python writes it."""
+    match = _SHAPE.search(text) or _ARRAY.search(text)
+    return f"({', '.join(re.findall(r'[0-9]+', match['shape']))})" if match else None
 
 
 def requested_bytes(text: str) -> int | None:

@@ -24,6 +24,7 @@ HEAP_OVERFLOW = re.compile(
     r"|(?:mremap_chunk|tcache_thread_shutdown)\(\)[^\n]*"
     r"|malloc_consolidate\(\)[^\n]*|realloc\(\): invalid next[^\n]*|break adjusted to free[^\n]*"
     r"|(?:sysmalloc|_int_malloc|sysfree\w*|heap_trim): Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*"
+    r"|Fatal glibc error: malloc[^\n]*"
     r"|memory clobbered (?:before|past end of) allocated block[^\n]*"
     r"|(?:[Mm]emory stomping|[Pp]otential memory corruption|corrupted pointer)[^\n]*"
     r"|<jemalloc>: (?:Corrupt redzone|Write-after-free)[^\n]*"
@@ -51,6 +52,23 @@ _BEFORE = re.compile(
     r"^\s*(?:\(\d+\)\s+(?:[A-Z_]+|[A-Z][a-z]+(?: [a-z]+)*):\s*)?(?:\{\{(?:function_)?node [^}]*\}\}\s*)*"
 )
 _AFTER = re.compile(r"\s*(?:\[\[(?:\{\{)?node .*|\[Op:\w+\](?: name:.*)?)$")
+# After these words libraries call exit() by themselves: its code is not the program's.
+GIVES_UP = re.compile(
+    r"cannot allocate memory for thread-local data|libgomp: Thread creation failed|OMP: Error #\d+"
+    r"|symbol lookup error: |version [`'][\w.]+' not found \(required by"
+)
+THROWN = re.compile(r"^terminate called after throwing an instance of '[^']+'")
+THROWN_FOR_WANT = re.compile(  # of memory, threads or files
+    r"std::bad_alloc|std::length_error|std::bad_array_new_length|Resource temporarily unavailable|random_device"
+    r"|google::protobuf::FatalException"
+)
+FAILED_CHECK = re.compile(r"(?:^F\d{4} |: F )\S.*\] Check failed: ")
+NOT_OF_ARGUMENTS = re.compile(
+    r"pthread_create|CUDA|cuda|coordination_service|Too many open files|No space left|[Oo]ut of memory|random_device"
+)
+_WAITS_FOR_TASKS = re.compile(r"[Ww]aiting for (?P<missing>\d+)/(?P<all>\d+) tasks to connect")
+_ALL_CONNECTED = re.compile(r"has connected to coordination service|[Bb]arrier\([^)\n]*\) has passed")
+_TASK = re.compile(r"/job:\w+/replica:\d+/task:\d+")
 STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
 
 
@@ -87,6 +105,17 @@ def plain_message(details: str) -> str:
     telling = (line for line in lines if not _WRAPPING.match(line)) if _WRAPPED.match(lines[0]) else iter(lines)
     line = next(telling, lines[0])
     return _AFTER.sub("", _BEFORE.sub("", line)).strip() or line.strip()
+
+
+def missing_tasks(crash: Crash) -> str | None:
+    """What the coordination service of a cluster waits for, in its last words on that."""
+    text = crash.output.stderr or ""
+    waits, connected = list(_WAITS_FOR_TASKS.finditer(text)), list(_ALL_CONNECTED.finditer(text))
+    if not waits or (connected and connected[-1].start() > waits[-1].start()):
+        return None
+    names = _TASK.findall(text[waits[-1].end() : waits[-1].end() + _LINE_LIMIT])
+    named = f": {', '.join(dict.fromkeys(names[:3]))}" if names else ""
+    return f"waiting for {waits[-1]['missing']} of {waits[-1]['all']} tasks to connect{named}"
 
 
 def said(crash: Crash, pattern: str | re.Pattern[str]) -> str | None:

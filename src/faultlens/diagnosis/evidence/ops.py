@@ -229,12 +229,17 @@ def _op_in_exception(crash: Crash) -> str | None:
     exception = python_exception(crash)
     if exception is None:
         return None
-    said = exception.details or exception.message
-    for pattern in _IN_MESSAGE:
-        if match := pattern.search(said):
-            return registered(match[1]) or match[1]
+    if named := named_in(exception.details or exception.message):
+        return named
     function = next((frame.function for frame in exception.frames if _GENERATED.search(frame.file or "")), None)
     return _op_of_function(function) if function else None
+
+
+def named_in(message: str) -> str | None:
+    """The op that a message of TensorFlow's names; functions and ops that only run others hand it on."""
+    names = (match[1] for pattern in _IN_MESSAGE for match in pattern.finditer(message))
+    name = next((name for name in names if not name.startswith("__") and not is_carrier(name)), None)
+    return (registered(name) or name) if name else None
 
 
 def _same_op(generated: str, kernel: str) -> str | None:

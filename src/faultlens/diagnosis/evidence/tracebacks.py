@@ -8,13 +8,18 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from faultlens.diagnosis.evidence.messages import plain_message
+from faultlens.inspection.frames import is_own
 from faultlens.records.crash import Frame
 
 _HEADER = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
+# faulthandler's: the innermost call first, of each thread.
+_DUMPED = re.compile(r"^Current thread 0x[0-9a-f]+[^\n]*\(most recent call first\):\n((?:  File [^\n]*\n?)+)", re.M)
+_DUMPED_FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d{1,9}) in (?P<function>.+)$', re.M)
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:)?$")
 # Colours, and the bars that the members of an exception group stand behind.
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|^(?: {2})*(?:\| |\+ |\+-+ ?)", re.M)
+_WRITTEN = re.compile(r"^Detected at node .* defined at ", re.M)
 _CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -32,6 +37,7 @@ class PythonException(NamedTuple):
     message: str  # what it says, on one line; without what TensorFlow puts around it
     frames: tuple[Frame, ...]
     details: str = ""  # the whole message
+    written: Frame | None = None  # the user's line that wrote the op, where a graph ran it
 
 
 class _Block(NamedTuple):
@@ -56,6 +62,12 @@ def uncaught_exception(text: str) -> PythonException | None:
     return last.exception
 
 
+def dumped_frames(text: str) -> tuple[Frame, ...]:
+    """Where the thread stood that died, as faulthandler printed it."""
+    dumps = _DUMPED.findall(text)
+    return tuple(map(_made, _DUMPED_FRAME.finditer(dumps[-1]))) if dumps else ()
+
+
 def _is_sideshow(block: _Block) -> bool:
     # Cython prints the traceback of an exception that it ignores before it says so.
     return bool(_SIDESHOW.match(block.before)) or block.exception.frames[-1].function.endswith(_DESTRUCTORS)
@@ -75,14 +87,36 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
 def _exception(lines: Sequence[str]) -> PythonException | None:
     frames: list[Frame] = []
     for index, line in enumerate(lines):
-        if match := _FRAME.match(line):
-            frames.append(Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"])))
+        if frame := _frame(line):
+            frames.append(frame)
         elif frames and not line.startswith(" ") and (match := _EXCEPTION.match(line)):
             first = match["message"] or ""
             details = "\n".join([first, *_until_next(lines[index + 1 :])]).strip()
             message = plain_message(details) if first else ""
-            return PythonException(match["type"], message, tuple(reversed(frames)), details)
+            return PythonException(match["type"], message, tuple(reversed(frames)), details, _written(details))
     return None
+
+
+def _written(details: str) -> Frame | None:
+    """TensorFlow names the node that failed, and the stack that wrote it, the innermost call last."""
+    parts = _WRITTEN.split(details, maxsplit=2)
+    lines = parts[1].split("\n")[1:] if len(parts) > 1 else []
+    own = None
+    for line in lines:
+        frame = _frame(line)
+        if frame is None and line.strip():
+            break
+        own = frame if frame is not None and is_own(frame) else own
+    return own
+
+
+def _frame(line: str) -> Frame | None:
+    match = _FRAME.match(line)
+    return _made(match) if match else None
+
+
+def _made(match: re.Match[str]) -> Frame:
+    return Frame(kind="python", function=match["function"], file=match["file"], line=int(match["line"]))
 
 
 def _until_next(lines: Sequence[str]) -> Iterator[str]:

@@ -20,6 +20,8 @@ class Wording(Enum):
     SETS_STACK_SIZE = r"threading\.stack_size\(\s*[^)\s]|\bstack_size\(\s*\d|pthread_attr_setstack"
     SETS_RECURSION_LIMIT = r"setrecursionlimit\("
     SETS_ADDRESS_SPACE = r"\bRLIMIT_AS\b"
+    LOADS_NATIVE = r"\bload_op_library\(|\bctypes\b|\bCDLL\(|\bcffi\b|\bdlopen\("
+    SETS_LIMIT = r"\bsetrlimit\("
     SETS_OPEN_FILES = r"RLIMIT_NOFILE"
     SAVES_MODEL = r"\.save\(|save_weights|ModelCheckpoint"
     FREES = r"free\b|\bfree_"

@@ -7,7 +7,17 @@ from msgspec.structs import replace
 
 from faultlens.diagnosis.evidence.limits import requested_bytes
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Crash, Limit, Outcome, Output, Progress, ProgressMark, Sample, StopRequest
+from faultlens.records.crash import (
+    Crash,
+    Limit,
+    MachineState,
+    Outcome,
+    Output,
+    Progress,
+    ProgressMark,
+    Sample,
+    StopRequest,
+)
 from faultlens.text.sizes import GIB, in_words
 from recorded_crashes import causes, first, load
 
@@ -213,3 +223,125 @@ def test_tensorflow_s_ways_out_of_a_recursion_are_told_where_it_is_loaded() -> N
     crash = load("op_stack_overflow")
     assert any("tf.while_loop" in fix.detail for fix in first(crash).fixes)
     assert not any("tf." in fix.detail for fix in first(replace(crash, libraries=())).fixes)
+
+
+# ------------------------------------------------------------------- exceptions that say what was refused
+
+RAISED = """Traceback (most recent call last):
+  File "/home/ada/train.py", line 7, in <module>
+    build()
+  File "/home/ada/train.py", line 4, in build
+    return make()
+{}
+"""
+
+
+def raised(text: str, **known: object) -> Crash:
+    """A program that ended with this exception on a machine with 16 GiB."""
+    return Crash(
+        outcome=Outcome(kind="exception", exit_code=1),
+        method="status",
+        output=Output(stderr=RAISED.format(text)),
+        machine=MachineState(memory_total=16 * GIB),
+        **known,  # type: ignore[arg-type]
+    )
+
+
+OOM = "OOM when allocating tensor with shape[{}] and type float on /job:localhost/replica:0/task:0/device:CPU:0"
+EXHAUSTED = "tensorflow.python.framework.errors_impl.ResourceExhaustedError: "
+GRAPH = f"""{EXHAUSTED}Graph execution error:
+
+Detected at node ones defined at (most recent call last):
+  File "/home/ada/train.py", line 7, in <module>
+
+  File "/home/ada/train.py", line 3, in step
+
+  File "/usr/lib/python3/site-packages/tensorflow/dtensor/python/api.py", line 64, in call_with_layout
+
+{OOM.format("100000,100000,100000")} by allocator cpu
+\t [[{{{{node ones}}}}]]
+Hint: If you want to see a list of allocated tensors when OOM happens, …
+ [Op:__inference_step_12]"""
+
+
+def test_a_tensor_that_no_machine_holds() -> None:
+    said = f"{EXHAUSTED}{{{{function_node __wrapped__Fill_device_x}}}} {OOM.format('100000,100000,100000')} [Op:Fill]"
+    found = first(raised(said))
+    assert (found.cause, found.op) == ("oversized-allocation", "Fill")
+    assert found.title == "Fill asked for 3.6 PiB of memory; the machine has 16 GiB"
+    assert found.confidence > 0.9
+    assert any("(100000, 100000, 100000)" in each.fact for each in found.evidence)
+
+
+def test_in_a_function_the_node_and_its_line_are_named() -> None:
+    found = first(raised(GRAPH))
+    assert (found.cause, found.op) == ("oversized-allocation", "ones")
+    assert found.location is not None and found.location.line == 3
+    assert found.called_from is not None and found.called_from.line == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("MemoryError", "oversized-allocation"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 655. TiB for an array", "oversized-allocation"),
+        ("OSError: [Errno 12] Cannot allocate memory", "oversized-allocation"),
+        ("OSError: [Errno 24] Too many open files: 'a'", "file-descriptor-limit"),
+        (f"{EXHAUSTED}/data/x; Too many open files [Op:IteratorGetNext]", "file-descriptor-limit"),
+        ("RuntimeError: can't start new thread", "thread-limit"),
+        ("OSError: [Errno 27] File too large", "file-size-limit"),
+        ("OSError: [Errno 28] No space left on device: 'x'", "disk-full"),
+        (f"{EXHAUSTED}/out/ckpt; No space left on device [Op:SaveV2]", "disk-full"),
+        ("OSError: [Errno 122] Disk quota exceeded", "disk-full"),
+    ],
+)
+def test_what_could_not_be_had_comes_before_the_exception(text: str, cause: str) -> None:
+    found = first(raised(text))
+    assert found.cause == cause
+    assert found.confidence >= 0.7  # it is told
+
+
+def test_a_limit_explains_an_ordinary_request() -> None:
+    said = "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 512. MiB for an array with shape (67108864,)"
+    found = first(raised(said, limits={"RLIMIT_AS": Limit(soft=GIB, hard=None)}))
+    assert found.cause == "address-space-limit"
+    assert found.title == "the address space is limited to 1 GiB (RLIMIT_AS), and another 512 MiB could not be had"
+    assert first(
+        raised(said.replace("512. MiB", "512. TiB"), limits={"RLIMIT_AS": Limit(soft=GIB, hard=None)})
+    ).cause == ("oversized-allocation")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tensorflow.python.framework.errors_impl.InternalError: stream did not block host until done [Op:MatMul]",
+        "tensorflow.python.framework.errors_impl.FailedPreconditionError: Could not find variable dense/kernel",
+        "tensorflow.python.framework.errors_impl.UnavailableError: Socket closed",
+        "tensorflow.python.framework.errors_impl.AbortedError: Session 1 is not found",
+        "tensorflow.python.framework.errors_impl.NotFoundError: /nowhere/x.tfrecord; No such file or directory",
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: Matrix size-incompatible [Op:MatMul]",
+        "ValueError: array is too big",
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",  # a lock
+        "KeyError: 'a'",
+    ],
+)
+def test_an_exception_without_a_known_reason_is_one(text: str) -> None:
+    assert first(raised(text)).cause == "python-exception"
+
+
+def test_a_process_that_could_not_be_started() -> None:
+    where = '  File "/usr/lib/python3.11/subprocess.py", line 1885, in _execute_child\n    self.pid = fork_exec(\n'
+    refused = raised(f"{where}BlockingIOError: [Errno 11] Resource temporarily unavailable")
+    assert first(refused).cause == "thread-limit"
+    assert "oversized-allocation" not in causes(raised(f"{where}OSError: [Errno 12] Cannot allocate memory"))
+
+
+def test_memory_of_a_gpu_is_not_the_machines() -> None:
+    said = f"{EXHAUSTED}Out of memory while trying to allocate 36.38TiB. [Op:__inference_f_1]"
+    assert first(raised(said)).cause == "oversized-allocation"
+    lines = (
+        "I0000 00:00:1 42 gpu_device.cc:2020] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 9 MB\n"
+    )
+    crash = raised(said)
+    crash = replace(crash, output=Output(stderr=lines + (crash.output.stderr or "")))
+    assert "oversized-allocation" not in causes(crash)

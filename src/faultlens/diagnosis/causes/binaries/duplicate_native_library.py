@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, Words, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.loader import copies, preloaded, short
 from faultlens.diagnosis.evidence.messages import line_saying
@@ -46,6 +46,12 @@ class DuplicateNativeLibrary(Cause):
     slug = "duplicate-native-library"
     code = "FL406"
     headline = "Two copies of a native library, or one that shadows another"
+    words = Words(
+        _TWICE,
+        "a second copy of a native library is in the process: {said}",
+        consider("install one copy only", "and link custom code against the one that TensorFlow brings"),
+        LIKELY,
+    )
 
     def examine(self, case: Case) -> Finding | None:
         if not case.is_native_crash or case.hits_stack_end:

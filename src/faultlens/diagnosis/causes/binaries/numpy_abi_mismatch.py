@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, Words, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.imports import final_text, line_at
 from faultlens.inspection.frames import package_of
@@ -42,6 +42,12 @@ class NumpyAbiMismatch(Cause):
     slug = "numpy-abi-mismatch"
     code = "FL403"
     headline = "A module was built for another NumPy"
+    words = Words(
+        _SAID,
+        "a module was built for another NumPy: {said}",
+        consider("install the NumPy that it was built for, or a newer build of it", 'pip install "numpy<2"'),
+        signals=("SIGSEGV",),
+    )
 
     def examine(self, case: Case) -> Finding | None:
         text = final_text(case)

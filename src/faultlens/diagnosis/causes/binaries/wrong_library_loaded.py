@@ -5,6 +5,7 @@ import re
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.imports import Unresolved, final_text, unresolved
+from faultlens.diagnosis.evidence.limits import gave_up
 from faultlens.diagnosis.evidence.loader import preloaded, search_path, short, taken_from_search_path
 from faultlens.diagnosis.evidence.messages import line_saying
 from faultlens.records.diagnosis import Fix
@@ -50,7 +51,7 @@ class WrongLibraryLoaded(Cause):
         kind = case.crash.outcome.kind
         spoken = kind in ("exception", "exit") or case.signal in ("SIGABRT", "SIGSEGV")
         compared = line_saying(case.crash, _COMPARED) if spoken else None
-        missing = unresolved(case) if kind == "exception" else None
+        missing = unresolved(case) if kind == "exception" or gave_up(case) else None
         died = _died_in_taken(case)
         if not (compared or missing or died):
             return None
@@ -82,7 +83,7 @@ def _died_in_taken(case: Case) -> str | None:
 
 def _strength(case: Case, compared: bool, missing: Unresolved | None) -> float:
     misled = bool(search_path(case.crash) or preloaded(case.crash) or case.crash.program.environment.get("PYTHONPATH"))
-    if compared and not missing:
+    if compared and (not missing or case.crash.outcome.kind == "exit"):
         return PROVEN if misled else STRONG
     if missing:
         if missing.provider:

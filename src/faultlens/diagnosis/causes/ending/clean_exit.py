@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import signal
 
-from faultlens.diagnosis.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.limits import oom_kills
+from faultlens.diagnosis.evidence.limits import gave_up, oom_kills
 from faultlens.diagnosis.evidence.senders import ended_by
 from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.records.crash import Crash
@@ -40,7 +40,11 @@ class CleanExit(Cause):
         looks_like, place = _signal_for(outcome.exit_code or 0), _only_exit(case.crash)
         return Finding(
             # A launcher that lost a worker passes its status on; a handler of SIGTERM has a status of its own.
-            strength=LIKELY if oom_kills(case.crash) or case.crash.stop_request else PROVEN,
+            strength=POSSIBLE
+            if gave_up(case)
+            else LIKELY
+            if oom_kills(case.crash) or case.crash.stop_request
+            else PROVEN,
             title=f"the program ended by itself with exit code {outcome.exit_code}"
             + (f"; this is not a {looks_like}" if looks_like else ""),
             evidence=evidence(

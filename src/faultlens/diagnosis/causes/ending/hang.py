@@ -19,6 +19,7 @@ from faultlens.diagnosis.evidence.forks import stuck_child
 from faultlens.diagnosis.evidence.kin import facts_of_kin, fixes_of_kin, full_pipe, title_of_kin
 from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
+from faultlens.diagnosis.evidence.messages import missing_tasks
 from faultlens.diagnosis.evidence.pace import stalled_for
 from faultlens.diagnosis.evidence.standing import Standing, in_idle_event_loop, own_line, standing
 from faultlens.inspection.frames import package_of, short_function
@@ -67,17 +68,25 @@ class Hang(Cause):
             return None
         return Finding(
             strength=strength,
-            title=_title(found),
+            title=f"no progress: {missing}" if (missing := missing_tasks(crash)) else _title(found),
             location=location_of(_line(found)),
             op=case.op if found.process is crash else None,
             evidence=evidence(*_facts(found, crash)),
-            fixes=_fixes(found),
+            fixes=(*_START_THEM, *_fixes(found)) if missing else _fixes(found),
         )
 
     def rule_out(self, case: Case) -> str | None:
         if case.crash.was_running and standing(case.crash).state in ("advancing", "moving data", "writing"):
             return "it went on until its time was up"
         return None
+
+
+_START_THEM = (
+    consider(
+        "start the tasks that are missing, and look at how those ended that were started",
+        "all of them need the same cluster in TF_CONFIG, and must reach each other's addresses and ports",
+    ),
+)
 
 
 def _strength(found: Standing, crash: Crash) -> float | None:
@@ -137,6 +146,7 @@ def _facts(found: Standing, crash: Crash) -> list[tuple[str, str] | None]:
     ]
     return [
         (f"the program waits for its child process {process.pid}", "stack") if process is not crash else None,
+        (f"TensorFlow said: {missing}", "stderr") if (missing := missing_tasks(crash)) else None,
         *held,
         None if held else _stands(found),
         *_others(found),

@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-import re
-
-from faultlens.diagnosis.causes.base import LIKELY, Cause, Finding, consider, evidence, safe
-from faultlens.diagnosis.evidence.case import Case, location_of
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.ops import named_in
+from faultlens.diagnosis.evidence.shortages import is_messenger
 from faultlens.inspection.frames import is_own
 from faultlens.text.safe import last_lines, one_line
-
-# TensorFlow ends its messages with the op: "… [Op:Reshape]"
-_OP = re.compile(r"\[Op:(?P<name>\w+)\]|\{\{node (?:[\w/]+/)?(?P<node>[A-Za-z]\w*?)(?:_\d+)?\}\}")
-# Ops that only hand on what went wrong elsewhere.
-_MESSENGERS = ("IteratorGetNext", "PyFunc", "EagerPyFunc")
 
 
 class PythonExceptionEnded(Cause):
@@ -20,7 +15,8 @@ class PythonExceptionEnded(Cause):
     even if the exception was raised by TensorFlow's C++ code and its message speaks of kernels and nodes.
 
     ## How it looks
-    A traceback on stderr and exit code 1.
+    A traceback on stderr and exit code 1. Where the exception only passes on that memory, threads, files or space
+    could not be had, or that data are damaged, the cause is that, and this one comes second.
 
     ## How to prove it
     The wait status holds an exit code, no signal. The last line of the traceback names the exception; the innermost
@@ -45,10 +41,9 @@ class PythonExceptionEnded(Cause):
         own = next((frame for frame in error.frames if is_own(frame)), None)
         where = f"raised below {own.file}:{own.line} in {own.function}" if own else f"raised in {error.frames[0].file}"
         return Finding(
-            strength=LIKELY,
+            strength=POSSIBLE if is_messenger(error) else LIKELY,
             title=one_line(f"uncaught {error.type.rpartition('.')[2]}: {error.message}".rstrip(": "), 160),
-            location=location_of(own),
-            op=_op(error.details),
+            op=named_in(error.details),
             evidence=evidence(
                 (f"exit code {outcome.exit_code}, no signal", "wait status"),
                 (one_line(f"{error.type}: {error.message}", 240), "traceback"),
@@ -75,8 +70,3 @@ def _unread(case: Case) -> Finding:
         ),
         fixes=(consider("read the traceback on stderr", "its last line says what went wrong"),),
     )
-
-
-def _op(message: str) -> str | None:
-    names = [match["name"] or match["node"] for match in _OP.finditer(message)]
-    return next((name for name in names if name not in _MESSENGERS), None)

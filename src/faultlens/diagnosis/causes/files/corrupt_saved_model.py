@@ -7,9 +7,11 @@ from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Fin
 from faultlens.diagnosis.evidence.case import Case, location_of
 from faultlens.diagnosis.evidence.loader import short
 from faultlens.diagnosis.evidence.saved_models import loads_model
+from faultlens.diagnosis.evidence.saving import left_behind
 from faultlens.diagnosis.evidence.tracebacks import PythonException
 from faultlens.inspection.frames import is_own, short_function
 from faultlens.records.crash import FileState
+from faultlens.records.diagnosis import Fix
 from faultlens.text.safe import one_line
 
 _DAMAGED_TYPES = frozenset({
@@ -67,20 +69,36 @@ class CorruptSavedModel(Cause):
         error = case.exception
         if case.fault is not None or case.crash.outcome.kind != "exception" or error is None:
             return None
-        loader = loads_model(case)
-        if loader is None or (strength := _strength(error)) is None:
+        loader, there = loads_model(case), _is_there(case, error)
+        if loader is None or (strength := STRONG if there else _strength(error)) is None:
             return None
         own = next((frame for frame in error.frames if is_own(frame)), None)
+        named = next(iter(case.crash.files), None)
         return Finding(
             strength=strength,
-            title=one_line(f"a saved model could not be read: {error.message or error.type}", 160),
+            title=f"{short(there.path)} is there, but it is no whole model: it could not be read"
+            if there
+            else one_line(f"a saved model could not be read: {error.message or error.type}", 160),
             location=location_of(own),
             evidence=evidence(
                 (one_line(f"{error.type}: {error.details}", 300), "traceback"),
                 (f"it was raised while loading, in {loader}", "traceback"),
+                (f"{short(there.path)} has {there.size} bytes", "stat") if there else None,
+                *left_behind(case),
             ),
-            fixes=_FIXES,
+            fixes=(*_look(there or named), *_FIXES),
         )
+
+
+def _is_there(case: Case, error: PythonException) -> FileState | None:
+    """Of a `.keras` file that is no whole archive, Keras says that it was not found."""
+    if not _MISSING.search(error.details):
+        return None
+    return next((state for state in case.crash.files if state.path.endswith(".keras") and state.size), None)
+
+
+def _look(state: FileState | None) -> tuple[Fix, ...]:
+    return (safe("see what is damaged", command=f"faultlens verify {shlex.quote(state.path)}"),) if state else ()
 
 
 _FIXES = (

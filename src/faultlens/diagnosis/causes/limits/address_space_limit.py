@@ -5,14 +5,17 @@ from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.leaks import evidence_of, fixes_of, growth_of
 from faultlens.diagnosis.evidence.limits import (
     MIB,
+    SMALL,
     THREAD_STACK,
     Budget,
     address_space,
     failed_allocation,
     failed_thread,
-    requested_bytes,
+    memory_total,
+    requested,
     threads_refused,
 )
+from faultlens.diagnosis.evidence.loader import short
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.records.diagnosis import Evidence
 from faultlens.text.sizes import in_words
@@ -52,20 +55,17 @@ class AddressSpaceLimit(Cause):
         growth = growth_of(case.crash, "memory", "threads")
         mention = case.mentions(Wording.SETS_ADDRESS_SPACE)
         # Limits of a process that was only sampled may be older than the line that sets one.
-        if budget is None and (mention is None or case.crash.method != "status"):
+        if budget is None and not case.said(SMALL) and (mention is None or case.crash.method != "status"):
             return None
         return Finding(
             strength=_strength(case, budget),
-            title=f"the address space is limited to {in_words(budget.limit)} (RLIMIT_AS), and no more could be had"
-            if budget
-            else "the program limits its address space, and no more memory could be had",
+            title=_title(budget, requested(case)),
             evidence=evidence(
                 symptom,
-                (
-                    f"RLIMIT_AS is {in_words(budget.limit)}, at most {in_words(budget.used)} were seen in use",
-                    "/proc/PID",
-                )
+                (_used(case, budget), "/proc/PID")
                 if budget
+                else ("so little is refused only where the address space or the memory is used up", "errno")
+                if case.said(SMALL)
                 else None,
                 (f"the limit is set at {mention.file}:{mention.line}: {mention.text}", "source") if mention else None,
                 *case.fault_evidence[:1],
@@ -73,6 +73,7 @@ class AddressSpaceLimit(Cause):
             ),
             fixes=(
                 *fixes_of(growth),
+                *([consider(f"raise the limit that {short(mention.file)}:{mention.line} sets")] if mention else ()),
                 safe(
                     "lift the limit on the address space",
                     "ulimit -v unlimited, or ask the batch system for more memory",
@@ -92,6 +93,22 @@ class AddressSpaceLimit(Cause):
         return None
 
 
+def _used(case: Case, budget: Budget) -> str:
+    """What was sampled long before the end says nothing."""
+    seen = case.crash.method != "status" or budget.used > budget.limit / 2
+    used = f", at most {in_words(budget.used)} were seen in use" if seen else ""
+    return f"RLIMIT_AS is {in_words(budget.limit)}{used}"
+
+
+def _title(budget: Budget | None, wanted: int | None) -> str:
+    if budget is None:
+        return "no more address space could be had"
+    limited = f"the address space is limited to {in_words(budget.limit)} (RLIMIT_AS)"
+    return (
+        f"{limited}, and {f'another {in_words(wanted)}' if wanted else 'no more'} could {'not ' * bool(wanted)}be had"
+    )
+
+
 def _unchecked_null(case: Case, budget: Budget | None) -> Evidence | None:
     """Code that does not look at what malloc returns uses a null pointer when no more can be had."""
     if not case.is_null or budget is None or budget.used < NEARLY_USED * budget.limit:
@@ -103,11 +120,10 @@ def _strength(case: Case, budget: Budget | None) -> float:
     if _unchecked_null(case, budget) and not failed_allocation(case):
         return LIKELY
     if budget is None:
-        return LIKELY + 0.05  # the limit itself was not seen
-    memory = case.crash.machine.memory_total if case.crash.machine else None
-    wanted = requested_bytes(case.exception.details) if case.exception else None
+        return LIKELY + 0.05 if not case.crash.limits else LIKELY - 0.1  # the limit itself was not seen
+    wanted = requested(case)
     if wanted is not None:
-        return POSSIBLE if wanted > (memory or budget.limit * 4) else STRONG
+        return POSSIBLE if wanted > (memory_total(case.crash) or budget.limit * 4) else STRONG
     if not failed_allocation(case):  # only a thread: other limits give the same message
         if (threads_refused(case.crash) or 0) > 0:
             return POSSIBLE

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import re
-
-from faultlens.diagnosis.causes.base import LIKELY, PROVEN, Cause, Finding, consider, evidence
+from faultlens.diagnosis.causes.base import PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.saving import left_behind, save_with_faultlens
 from faultlens.diagnosis.evidence.senders import ended_by
+from faultlens.diagnosis.evidence.shortages import TOO_LARGE
 from faultlens.text.safe import one_line
 from faultlens.text.sizes import in_words
-
-_TOO_LARGE = re.compile(r"\[Errno 27\]|\bEFBIG\b|errno = 27\b|\bFile too large\b")
 
 
 class FileSizeLimit(Cause):
@@ -37,19 +34,20 @@ class FileSizeLimit(Cause):
     def examine(self, case: Case) -> Finding | None:
         error = case.exception
         text = f"{error.type}: {error.details}" if error is not None and case.fault is None else ""
-        said = bool(_TOO_LARGE.search(text))
+        said = bool(TOO_LARGE.search(text))
         signal = "SIGXFSZ" in (ended_by(case), case.fault.signal if case.fault else None)
         if not (said or signal):
             return None
         limit = case.crash.limits.get("RLIMIT_FSIZE")
         size = limit.soft if limit is not None else None
         return Finding(
-            strength=PROVEN if signal or size is not None else LIKELY,
+            strength=PROVEN if signal or size is not None else STRONG,
             title="a file reached the size that may be written"
             + (f": {in_words(size)} (ulimit -f)" if size is not None else ""),
             evidence=evidence(
                 (one_line(text, 240), "traceback") if said else ("ended by SIGXFSZ", "wait status"),
                 (f"RLIMIT_FSIZE is {in_words(size)}", "/proc/PID/limits") if size is not None else None,
+                ("EFBIG is returned only for a file that reaches a limit on its size", "errno") if said else None,
                 *left_behind(case),
             ),
             fixes=(

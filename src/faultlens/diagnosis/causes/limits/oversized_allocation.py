@@ -3,15 +3,24 @@ from __future__ import annotations
 import ast
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence import user_calls
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.explained import explained
-from faultlens.diagnosis.evidence.limits import address_space, failed_allocation, requested_bytes
+from faultlens.diagnosis.evidence.explained import Explained, explained
+from faultlens.diagnosis.evidence.limits import (
+    SMALL,
+    address_space,
+    failed_allocation,
+    forks,
+    memory_total,
+    raised_by_user,
+    requested,
+    requested_shape,
+)
 from faultlens.diagnosis.evidence.messages import line_saying
 from faultlens.inspection.owners import first_owned
-from faultlens.records.diagnosis import Evidence
+from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.text.safe import one_line
 from faultlens.text.sizes import in_words
 
@@ -50,43 +59,62 @@ class OversizedAllocation(Cause):
     def examine(self, case: Case) -> Finding | None:
         absurd = _absurd(case)
         symptom = absurd or failed_allocation(case)
-        if symptom is None or (not absurd and _was_short(case)):
+        wanted, total = requested(case), memory_total(case.crash)
+        if symptom is None or (not absurd and _was_short(case, wanted)):
             return None
-        wanted = requested_bytes(case.exception.details) if case.exception else None
-        total = case.crash.machine.memory_total if case.crash.machine else None
+        if SMALL.search(symptom.fact) or forks(case) or raised_by_user(case):  # a process asks for what its parent has
+            return None
+        shape = requested_shape(case.exception.details) if case.exception else None
         rss = case.crash.memory.rss if case.crash.memory else None
-        asked = f"{in_words(wanted)} of memory" if wanted else "an absurd amount of memory"
         said = explained(case, self.slug)
-        why = f": {said.says}" if said else ", and the refusal was not handled"
         return Finding(
             strength=_strength(case, wanted),
-            title=f"{case.op or 'one call'} asked for {asked}{why}",
+            title=_title(case, wanted, said),
             op=case.op,
             evidence=evidence(
                 symptom,
+                (f"it was to have the shape {shape}", "message") if shape and case.op else None,
                 (f"only {in_words(rss)} of {in_words(total)} were in use", "/proc/PID/status")
                 if rss and total
+                else (f"the machine has {in_words(total)}", "/proc/meminfo")
+                if total
                 else None,
                 ("the address space is not limited", "/proc/PID/limits") if not address_space(case.crash) else None,
                 *case.fault_evidence[:1],
             ),
             fixes=(
-                consider(said.instead, said.detail)
-                if said
-                else consider("pass a size that fits the memory", _where_to_look(case)),
+                consider(said.instead, said.detail) if said else _look_at(case, shape),
                 safe("check sizes that come from data or users before they reach the op"),
             ),
         )
 
 
-def _where_to_look(case: Case) -> str:
+def _look_at(case: Case, shape: str | None) -> Fix:
+    if shape:
+        pieces = "is it the one that was meant? Data of that size go piece by piece: batches, tf.data, np.memmap"
+        return consider(f"look at the shape {shape}", pieces)
     made = user_calls.dataset_call(case.op, case.crash.sources)
     if made is None:
-        return "look at buffer sizes, capacities and shapes on this line"
+        return consider("pass a size that fits the memory", "look at buffer sizes, capacities and shapes on this line")
     call, location = made
     given = ", ".join(user_calls.in_words(call))
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return f"look at `{name}({given})` in {location.file.rpartition('/')[2]}:{location.line}"
+    place = f"{location.file.rpartition('/')[2]}:{location.line}"
+    return consider("pass a size that fits the memory", f"look at `{name}({given})` in {place}")
+
+
+def _title(case: Case, wanted: int | None, said: Explained | None) -> str:
+    """What was asked for, and what there is."""
+    total = memory_total(case.crash)
+    asked = f"{in_words(wanted)} of memory" if wanted else "an absurd amount of memory"
+    if case.fault is not None:
+        why = f": {said.says}" if said else ", and the refusal was not handled"
+        return f"{case.op or 'one call'} asked for {asked}{why}"
+    if wanted is None:
+        asked = "more memory at once than can be had"
+    shape = requested_shape(case.exception.details) if case.exception else None
+    who = case.op or (f"an array of shape {shape}" if shape else "one call")
+    return f"{who} asked for {asked}" + (f"; the machine has {in_words(total)}" if total else "")
 
 
 def _absurd(case: Case) -> Evidence | None:
@@ -115,19 +143,22 @@ def _indexed_null(case: Case) -> int | None:
     return None
 
 
-def _was_short(case: Case) -> bool:
+def _was_short(case: Case, wanted: int | None) -> bool:
     """Little memory was left, so that an ordinary request may have failed."""
-    budget, machine, memory = address_space(case.crash), case.crash.machine, case.crash.memory
+    budget, limit, memory = address_space(case.crash), memory_total(case.crash), case.crash.memory
+    if wanted and limit and wanted > limit:
+        return False  # no limit is needed to explain that
     if budget is not None and (case.crash.method == "status" or budget.used > budget.limit / 2):
         return True
-    limit = machine.memory_total if machine else None
     return bool(limit and memory and memory.rss and memory.rss > 0.8 * limit)
 
 
 def _strength(case: Case, wanted: int | None) -> float:
-    if case.fault is None:  # an exception says so itself, and names the size
-        total = case.crash.machine.memory_total if case.crash.machine else None
-        return LIKELY - 0.05 if wanted and wanted > (total or 1 << 40) else POSSIBLE
+    if case.fault is None:  # an exception says so itself, and most name the size
+        total = memory_total(case.crash)
+        if wanted and wanted > (total or 1 << 40):
+            return PROVEN if total else STRONG
+        return LIKELY + 0.05 if total else LIKELY - 0.05
     if case.exception and _absurd(case) is None and case.thrown is None and case.termination is None:
         return POSSIBLE - 0.1  # Python reported the refusal, and something else crashed later
     thrower = case.thrown.frames if case.thrown else case.native_stack

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, SAID, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.leaks import evidence_of, fixes_of, growth_of
 from faultlens.diagnosis.evidence.limits import (
@@ -11,6 +11,8 @@ from faultlens.diagnosis.evidence.limits import (
     threads_refused,
 )
 from faultlens.diagnosis.evidence.wordings import Wording
+
+FEW = 4  # so many are told of nobody who started too many: it ended before it was looked at again
 
 
 class ThreadLimit(Cause):
@@ -50,14 +52,16 @@ class ThreadLimit(Cause):
             strength=_strength(case, refused),
             title=f"no more threads could be started: the control group allows {limit}"
             if refused and limit
-            else f"no more threads could be started; it had {threads} or more",
+            else "no more threads could be started" + (f"; it had {threads} or more" if threads > FEW else ""),
             evidence=evidence(
                 symptom,
                 (f"the control group refused {refused} threads or processes; its limit is {limit}", "cgroup counter")
                 if refused
                 else None,
                 (f"RLIMIT_NPROC is {processes.soft}", "/proc/PID/limits") if processes and processes.soft else None,
-                (f"at least {threads} threads were seen", "timeline"),
+                (f"at least {threads} threads were seen", "timeline")
+                if threads > FEW
+                else ("the kernel refuses one only where a limit on threads, processes or memory is reached", "errno"),
                 *evidence_of(growth),
             ),
             fixes=(
@@ -86,4 +90,4 @@ def _strength(case: Case, refused: int | None) -> float:
         return POSSIBLE  # a thread needs address space for its stack
     if not case.crash.limits and case.mentions(Wording.SETS_ADDRESS_SPACE):
         return POSSIBLE
-    return LIKELY + 0.1
+    return SAID + 0.05 if case.only_words and not case.crash.limits else LIKELY + 0.1

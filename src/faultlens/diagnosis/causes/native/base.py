@@ -31,6 +31,9 @@ class NativeCause(Cause):
     of_memory: ClassVar[bool] = False  # AddressSanitizer stops at it …
     done_before: ClassVar[bool] = False  # … sooner than the program dies, or knows more of it
 
+    def read(self, case: Case) -> Finding | None:
+        return None if case.owner == "tensorflow" else super().read(case)
+
     def blame(
         self, case: Case, frame: Frame, strength: float, did: str, *facts: tuple[str, str] | Evidence | None, fix: Fix
     ) -> Finding:

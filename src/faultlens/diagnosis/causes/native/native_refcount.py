@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, evidence, join
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, Words, consider, evidence, join
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, native_code
 from faultlens.diagnosis.evidence.case import Case
@@ -43,6 +43,11 @@ class NativeRefcount(NativeCause):
     slug = "native-refcount"
     code = "FL613"
     headline = "an extension spoiled the reference count of a Python object"
+    words = Words(
+        _PYTHON_NOTICED,
+        "an extension spoiled a reference count: {said}",
+        consider("look for a Py_DECREF of a borrowed reference", "in the extension that was imported last"),
+    )
 
     def examine(self, case: Case) -> Finding | None:
         modules, sources = native_code.extensions(case), sources_of(case.crash)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, safe
+from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, Words, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
@@ -33,10 +33,16 @@ class NativeStackSmash(NativeCause):
     code = "FL609"
     headline = "native code overwrote its own stack"
     of_memory = done_before = True
+    words = Words(
+        messages.STACK_SMASHED,
+        "native code overran an array on its stack: {said}",
+        consider("bound the write by the size of the array on the stack", "snprintf, std::string or std::vector"),
+        LIKELY,
+    )
 
     def examine(self, case: Case) -> Finding | None:
         fault, frame = case.fault, native_code.suspect(case)
-        if fault is None or case.calls(r"__fdelt_chk"):  # too many open files for select(), not a smashed stack
+        if fault is None or _for_select(case):
             return None
         fix = safe("bound the write by the size of the array on the stack", "snprintf, std::string or std::vector")
         said = case.said(messages.STACK_SMASHED) if case.signal == "SIGABRT" else None
@@ -55,6 +61,14 @@ class NativeStackSmash(NativeCause):
             fact = ("the address it returned to, and the registers saved beside it, hold data", "registers")
             return self.blame_earlier(case, LIKELY, "a return address on the stack was overwritten", fact, fix=fix)
         return None
+
+    def read(self, case: Case) -> Finding | None:
+        return None if _for_select(case) else super().read(case)
+
+
+def _for_select(case: Case) -> bool:
+    """Too many open files for select(), not a smashed stack."""
+    return case.calls(r"__fdelt_chk") is not None
 
 
 def _from_data(registers: Mapping[str, int]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, consider
+import re
+
+from faultlens.diagnosis.causes.base import LIKELY, SAID, STRONG, Finding, Words, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import native_code
 from faultlens.diagnosis.evidence.case import Case
@@ -37,6 +39,13 @@ class NativeThreadAtExit(NativeCause):
     slug = "native-thread-at-exit"
     code = "FL616"
     headline = "a native thread was alive when the process shut down"
+    words = Words(
+        re.compile(rf"^terminate called without an active exception|{_FORCED_END}"),
+        "a native thread was destroyed while it ran, most likely at exit: {said}",
+        consider("stop and join the thread before the process exits", "register its stop function with atexit"),
+        SAID - 0.1,
+        unless=re.compile("pure virtual method called"),
+    )
 
     def examine(self, case: Case) -> Finding | None:
         if case.fault is None or case.sent or case.thrown is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Finding, safe
+from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Finding, Words, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
-from faultlens.diagnosis.evidence import native_code
+from faultlens.diagnosis.evidence import messages, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.records.crash import CppException, Frame
 
 
@@ -32,6 +33,13 @@ class NativeUncaughtException(NativeCause):
     slug = "native-uncaught-exception"
     code = "FL607"
     headline = "a C++ exception left custom native code"
+    words = Words(
+        messages.THROWN,
+        "a C++ exception left native code and nobody caught it: {said}",
+        consider("catch exceptions inside the native code and report them as an error"),
+        unless=messages.THROWN_FOR_WANT,
+        mentioned=Wording.LOADS_NATIVE,
+    )
 
     def examine(self, case: Case) -> Finding | None:
         ended = self._ended_by_exception(case)

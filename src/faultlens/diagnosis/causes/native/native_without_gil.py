@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, Words, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import foreign_calls, native_code
 from faultlens.diagnosis.evidence.case import Case
@@ -39,6 +39,12 @@ class NativeWithoutGil(NativeCause):
     slug = "native-without-gil"
     code = "FL614"
     headline = "Python's C API was used without holding the GIL"
+    words = Words(
+        _PYTHON_NOTICED,
+        "Python's API was used without the GIL: {said}",
+        consider("take the GIL around calls of Python's API", "PyGILState_Ensure, py::gil_scoped_acquire"),
+        unless=re.compile(r"Py_FinalizeEx|interpreter shutdown"),
+    )
 
     def examine(self, case: Case) -> Finding | None:
         thread = case.crash.crashed_thread

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence, safe
+import re
+
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, Words, consider, evidence, safe
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.checks import failed_check
@@ -42,6 +44,12 @@ class CompilerBug(Cause):
     slug = "compiler-bug"
     code = "FL506"
     headline = "XLA, MLIR or Grappler crashed, or made code that does"
+    words = Words(
+        re.compile(_LLVM),
+        "the compiler gave up: {said}",
+        consider("run the function without XLA", "jit_compile=False on the tf.function or in model.compile"),
+        unless=re.compile("out of memory", re.I),
+    )
 
     def examine(self, case: Case) -> Finding | None:
         if not case.is_native_crash or case.hits_stack_end or case.custom_frame is not None:

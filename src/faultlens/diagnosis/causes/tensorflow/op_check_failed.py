@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, Words, consider, evidence
 from faultlens.diagnosis.causes.tensorflow import advice
+from faultlens.diagnosis.evidence import messages
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.checks import failed_check
 from faultlens.diagnosis.evidence.explained import explained
@@ -19,7 +20,8 @@ _OTHER_REASONS = (
 )
 _NOT_OURS = re.compile(
     r"protobuf|Protocol Buffer|descriptor|compiled to use .* instructions|AVX"
-    r"|pthread_create|thread creation|PThread|StartThread|Resource temporarily",
+    r"|pthread_create|thread creation|PThread|StartThread|Resource temporarily"
+    r"|(?:distributed|coordination) service|Terminating process because",
     re.I,
 )
 
@@ -46,6 +48,12 @@ class OpCheckFailed(Cause):
     slug = "op-check-failed"
     code = "FL501"
     headline = "An internal check of TensorFlow failed on the arguments it was given"
+    words = Words(
+        messages.FAILED_CHECK,
+        "an internal check failed: {said}",
+        consider("look at the arguments of the op that was running", "the check says which of their properties"),
+        unless=messages.NOT_OF_ARGUMENTS,
+    )
 
     def examine(self, case: Case) -> Finding | None:
         check = failed_check(case)

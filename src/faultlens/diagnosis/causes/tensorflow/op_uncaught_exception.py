@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, Words, consider, evidence
 from faultlens.diagnosis.causes.tensorflow import advice
+from faultlens.diagnosis.evidence import messages
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.limits import address_space
 from faultlens.diagnosis.evidence.tensorflow_code import escaped_exception, threw
@@ -36,6 +37,13 @@ class OpUncaughtException(Cause):
     slug = "op-uncaught-exception"
     code = "FL505"
     headline = "A C++ exception left TensorFlow code that did not expect it"
+    words = Words(
+        messages.THROWN,
+        "a C++ exception was caught by nobody: {said}",
+        consider("look at the call that was running", "its type says what for: a size, an index, a text"),
+        POSSIBLE,
+        unless=messages.THROWN_FOR_WANT,
+    )
 
     def examine(self, case: Case) -> Finding | None:
         escaped = escaped_exception(case) if case.signal == "SIGSEGV" and case.is_null else None
@@ -50,7 +58,7 @@ class OpUncaughtException(Cause):
         text = (thrown.message if thrown else None) or (ended.what if ended else None)
         said = f": {text}" if text and text != kind else ""
         return Finding(
-            strength=_strength(case, kind, bool(thrown or ended)),
+            strength=_strength(case, kind, said, bool(thrown or ended)),
             title=one_line(f"{kind} thrown in {advice.at_work(case)} was caught by nobody{said}", 160),
             op=case.op,
             evidence=evidence(
@@ -67,9 +75,9 @@ class OpUncaughtException(Cause):
         )
 
 
-def _strength(case: Case, kind: str, seen: bool) -> float:
-    if kind in _MEMORY:
-        return LIKELY - 0.1  # the size that was asked for explains more
+def _strength(case: Case, kind: str, said: str, seen: bool) -> float:
+    if kind in _MEMORY or messages.THROWN_FOR_WANT.search(said):
+        return LIKELY - 0.1  # what was asked for explains more
     if not seen or case.custom_libraries:
         return POSSIBLE + 0.1
     return STRONG
