@@ -39,6 +39,15 @@ def pointer(fault: Fault) -> int | None:
     return next((value for value in values if value >= NULL_PAGE), address)
 
 
+def pointer_register(access: MemoryOperand) -> str | None:
+    """The register that holds the pointer, in an address near null: the one that is 0, else the one not scaled.
+
+    An index beside it may be 0 as well; compilers put the base first."""
+    index = access.expression.partition("*")[0].rpartition("+")[2].strip("[") if "*" in access.expression else None
+    bases = [name for name in access.registers if name != index] or list(access.registers)
+    return next((name for name in bases if access.registers[name] == 0), bases[0] if bases else None)
+
+
 def small_number(fault: Fault) -> int | None:
     """What was used as a pointer, where it is a number too small for an address, and not zero.
 
@@ -78,6 +87,18 @@ def jump(fault: Fault) -> int | None:
     """Where an instruction like `call r13` was about to go."""
     words = (fault.instruction.text if fault.instruction else "").split(" ")
     return fault.registers.get(words[1]) if len(words) == 2 and words[0] in ("call", "jmp") else None
+
+
+def called_no_address(crash: Crash, fault: Fault) -> str | None:
+    """Where the function pointer lay that the CPU refused to call: "rax", or "[rax+0x18]" in memory that is there."""
+    text = fault.instruction.text if fault.instruction else ""
+    if not is_protection_fault(fault) or not text.startswith(("call ", "jmp ")):
+        return None
+    if _is_no_address(jump(fault)):
+        return text.partition(" ")[2]
+    found = fault.instruction.operands[0] if fault.instruction and fault.instruction.operands else None
+    in_memory = found is not None and "[" in text and found.address is not None and is_accessible(crash, found.address)
+    return found.expression if found and in_memory else None
 
 
 def misaligned(fault: Fault) -> MemoryOperand | None:
@@ -154,8 +175,9 @@ def passed_in(crash: Crash, fault: Fault, arguments: int) -> str | None:
     if address is None:
         return None
     names = ARGUMENT_REGISTERS[:arguments]
-    if address < NULL_PAGE:  # many registers are 0: only the one that was used counts
-        return next((name for name in names if found and name in found.registers), None)
+    if address < NULL_PAGE:  # many registers are 0: only the one that was used counts, and not for an index
+        used = pointer_register(found) if found else None
+        return used if used in names else None
     # Small numbers beside a real pointer are an index.
     values = [int(value) for value in found.registers.values()] if found else []
     pointers = {value for value in (*values, address) if value >= NULL_PAGE}
