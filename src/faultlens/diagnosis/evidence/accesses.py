@@ -16,6 +16,7 @@ _NEAR = 16 << 30  # more than the gaps between the mappings of a large program
 _GENERAL_PROTECTION = 13
 _FREED_SHIFT = 12  # glibc stores the first pointer of a freed block shifted by this ("safe linking")
 _REPEATED = {"sb ": 1, "sw ": 2, "sd ": 4, "sq ": 8}  # bytes that "rep stosq" writes at a time
+_MALLOC_HEADER = 16  # bytes in front of a large block of glibc, which has pages of its own
 _ALIGNED = ("movaps", "movapd", "movdqa", "movntps", "movntpd", "movntdq")
 
 
@@ -141,6 +142,7 @@ def ran_off(crash: Crash, address: int) -> bool:
     if is_accessible(crash, address) and is_accessible(crash, address + WIDEST):
         return False
     after = is_accessible(crash, address - address % PAGE - 1) and address % PAGE < WIDEST
+    after = after and address % PAGE != _MALLOC_HEADER  # where a block begins: not its end was missed, it is all gone
     across = is_accessible(crash, address) and not is_accessible(crash, address + WIDEST)
     before = is_accessible(crash, address - address % PAGE + PAGE) and address % PAGE >= PAGE - WIDEST
     return after or across or before

@@ -27,6 +27,7 @@ _OBJECT_CODE = re.compile(
 )
 _HEADERS = re.compile(r"^(?:std::|__gthread_|__gnu_cxx::|void std::)")
 _WITHIN_HEAP = 4  # frames
+_WITHIN_DEATH = 24
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
 _SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
@@ -58,6 +59,20 @@ def author(case: Case, frame: Frame) -> Frame:
     call = foreign_calls.call_in_sources(case) if found is foreign_calls.called(case) else None
     # A call that does not return may be the last instruction: what is returned to is then the next function.
     return replace(found, function=call.name) if call and call.foreign else found
+
+
+def dies(case: Case, pattern: str) -> Frame | None:
+    """The function that destroys an object, among those that led to the end."""
+    expression = re.compile(pattern)
+    return next((frame for frame in case.native_stack[:_WITHIN_DEATH] if expression.search(frame.function)), None)
+
+
+def written_by(case: Case, frame: Frame) -> Frame:
+    """The function that a person wrote: what the headers of the C++ library compile into it is its doing."""
+    at = case.native_stack.index(frame) if frame in case.native_stack else None
+    below = case.native_stack[at:] if at is not None else ()
+    own = (each for each in below if each.library == frame.library and not _HEADERS.search(each.function))
+    return next((each for each in own if "/include/" not in (each.file or "")), frame)
 
 
 def suspect_in(frames: Sequence[Frame]) -> Frame | None:

@@ -39,7 +39,7 @@ class NativeCause(Cause):
             strength = min(strength, RACED)
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
-            title=f"{native_code.place(frame)} {did}",
+            title=f"{native_code.place(native_code.written_by(case, frame))} {did}",
             evidence=join(case.fault_evidence[:1], _on_stack(case, frame), evidence(*facts)),
             fixes=(fix, *self._find_place(frame)),
             op=native_code.op_of(case),

@@ -65,7 +65,11 @@ class NativeBadFunctionPointer(NativeCause):
             fact = ("the CPU could not fetch an instruction there", "siginfo")
             did = f"led to a call of {fault.address or 0:#x}, where there is no code"
             return _called_by_libc(case, did, keep if callback else _SET, fact, made)
-        if frame is not None and frame is case.native_stack[0] and (value := accesses.called_no_address(case.crash, fault)):
+        if (
+            frame is not None
+            and frame is case.native_stack[0]
+            and (value := accesses.called_no_address(case.crash, fault))
+        ):
             return self._no_address(case, fault, frame, value, made)
         if fault.access != "execute" or frame is None or frame is not _caller(case):
             return None
