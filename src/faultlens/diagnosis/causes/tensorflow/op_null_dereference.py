@@ -5,9 +5,10 @@ from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.misfits import misfit
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
-from faultlens.diagnosis.evidence.wild import through_bad_object
+from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, through_bad_object
 
 
 class OpNullDereference(Cause):
@@ -67,6 +68,8 @@ class OpNullDereference(Cause):
 
 
 def _strength(case: Case, null: bool) -> float:
+    if (at_element_of_nothing(case) and misfit(case.kernel)) or beside_null(case):
+        return POSSIBLE + 0.1  # what is empty lies at null: an index that leads out of it looks alike
     if activity(case) is not None:
         return POSSIBLE + 0.05  # the compiler's own pointers: compiler-bug says more
     if not null and case.custom_libraries and sources_of(case.crash).foreign:

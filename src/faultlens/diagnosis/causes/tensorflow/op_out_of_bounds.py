@@ -7,8 +7,9 @@ from faultlens.diagnosis.evidence.accesses import operand, target
 from faultlens.diagnosis.evidence.addresses import file_at
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.messages import DOUBLE_FREE, HEAP_OVERFLOW, INVALID_FREE
+from faultlens.diagnosis.evidence.misfits import Misfit, misfit
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
-from faultlens.diagnosis.evidence.wild import past_buffer
+from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, past_buffer
 from faultlens.inspection.owners import first_owned
 from faultlens.records.crash import Fault, FencedBlock
 
@@ -66,13 +67,15 @@ class OpOutOfBounds(Cause):
 
     def _left_buffer(self, case: Case, fault: Fault) -> Finding | None:
         frame, address = responsible(case), target(fault)
-        if frame is None or address is None or not past_buffer(case) or (address and file_at(case.crash, address)):
+        odd = misfit(case.kernel)
+        of_nothing = beside_null(case) or (odd is not None and at_element_of_nothing(case))
+        if frame is None or address is None or not (past_buffer(case) or of_nothing) or file_at(case.crash, address):
             return None
         shared = uses_foreign_memory(case)
         access = operand(fault)
         registers = "".join(f"; {name} is {value:#x}" for name, value in access.registers.items()) if access else ""
         return Finding(
-            strength=_strength(case, shared),
+            strength=_strength(case, shared, of_nothing, odd),
             title=f"{advice.at_work(case)} {'wrote' if fault.access == 'write' else 'read'} outside of its buffers",
             op=case.op,
             evidence=evidence(
@@ -80,6 +83,7 @@ class OpOutOfBounds(Cause):
                 (f"`{fault.instruction.text}` went to {address:#x}{registers}", "instruction")
                 if fault.instruction
                 else None,
+                (odd.words, "kernels in flight") if odd else None,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
@@ -108,9 +112,11 @@ class OpOutOfBounds(Cause):
         )
 
 
-def _strength(case: Case, shared: str | None) -> float:
+def _strength(case: Case, shared: str | None, of_nothing: bool, odd: Misfit | None) -> float:
+    if of_nothing and (odd is None or not odd.outside):
+        return POSSIBLE if odd is None else LIKELY - 0.1
     if shared or case.custom_libraries or case.crash.exiting:
         return POSSIBLE + 0.05
     if activity(case) is not None:
         return POSSIBLE
-    return STRONG if advice.known(case, OpOutOfBounds.slug) else LIKELY + 0.05
+    return STRONG if (odd and odd.outside) or advice.known(case, OpOutOfBounds.slug) else LIKELY + 0.05
