@@ -24,6 +24,14 @@ def misfit(kernel: Kernel | None) -> Misfit | None:
     return next((each for each in found if each.outside), found[0] if found else None)
 
 
+def empty_input(kernel: Kernel | None) -> str | None:
+    """What has no data: they are said to lie at null."""
+    for number, tensor in enumerate(kernel.inputs if kernel else ()):
+        if tensor is not None and 0 in tensor.shape:
+            return f"{_named(number, tensor)} is empty: its data lie at null"
+    return None
+
+
 def _misfits(kernel: Kernel) -> Iterator[Misfit]:
     inputs = [(number, tensor) for number, tensor in enumerate(kernel.inputs) if tensor is not None]
     empty = next((each for each in inputs if 0 in each[1].shape), None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import Use, sources_of
+from faultlens.diagnosis.evidence.sources import Use, of_text, sources_of
 from faultlens.records.crash import Crash
 
 _SHOWS = frozenset({"as_array", "frombuffer", "from_address", "cast", "string_at", "from_buffer", "from_dlpack"})
@@ -60,10 +60,11 @@ def variable(case: Case) -> str | None:
     if statement is None:
         return None
     sources = sources_of(case.crash)
-    known = {name.rpartition(".")[2] for name in sources.imports} | {use.receiver for use in sources.foreign}
-    known |= {
-        alias.asname for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names if alias.asname
-    }
+    imported = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    known = {(alias.asname or alias.name).partition(".")[0] for node in imported for alias in node.names}
+    known |= {use.receiver for use in sources.foreign}
+    counters = (node.target for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
+    known |= {each.id for target in counters for each in ast.walk(target) if isinstance(each, ast.Name)}
     names = {name for name in _names(statement) if name.partition(".")[0] not in known | _BUILTIN}
     return names.pop() if len(names) == 1 else None
 
@@ -144,6 +145,49 @@ def _text_results(text: str) -> set[str]:
     }
 
 
+class Structure(NamedTuple):
+    """A ctypes structure that a foreign call is given, and how it is filled."""
+
+    name: str  # of its class
+    variable: str
+    numbers: tuple[int, ...]  # plain numbers that it is made of
+
+
+def structure_given(crash: Crash, call: Use | None) -> Structure | None:
+    tree, assigned = _tree(crash.sources.get(call.file, "") if call else "")
+    classes = {node.name for node, _ in _within(tree) if isinstance(node, ast.ClassDef) and _has_fields(node)}
+    for node, within in _calls(tree):
+        if call is None or (node.lineno, _last(node.func)) != (call.line, call.name):
+            continue
+        for argument in node.args:
+            address = isinstance(argument, ast.Call) and _last(argument.func) in _TAKES_ADDRESS and argument.args
+            given = argument.args[0] if isinstance(argument, ast.Call) and address else argument
+            made = _value(given, within, assigned)
+            if isinstance(made, ast.Call) and _last(made.func) in classes:
+                constants = (each.value for each in made.args if isinstance(each, ast.Constant))
+                return Structure(
+                    _last(made.func), ast.unparse(given), tuple(each for each in constants if isinstance(each, int))
+                )
+    return None
+
+
+def _has_fields(node: ast.ClassDef) -> bool:
+    return any(isinstance(each, ast.Assign) and _last(each.targets[0]) == "_fields_" for each in node.body)
+
+
+def declarations(text: str, modules: Collection[str]) -> Iterator[int]:
+    """The lines that tell what foreign calls and views are given, and how structures are laid out."""
+    taking = {(use.line, use.name) for use in of_text(text).calls if use.foreign or use.receiver in modules}
+    tree, _ = _tree(text)
+    calls = [
+        call for call, _ in _calls(tree) if _last(call.func) in _SHOWS or (call.lineno, _last(call.func)) in taking
+    ]
+    given = {each.id for call in calls for each in ast.walk(call) if isinstance(each, ast.Name)}
+    for node, _ in _within(tree):
+        if isinstance(node, ast.Assign) and any(_last(target) in given | {"_fields_"} for target in node.targets):
+            yield node.lineno
+
+
 @lru_cache(maxsize=8)
 def _tree(text: str) -> tuple[ast.Module | None, tuple[Assigned, ...]]:
     try:
@@ -207,7 +251,7 @@ def _dies_with(argument: ast.expr, within: str, assigned: tuple[Assigned, ...]) 
         return _dies_with(owner, within, assigned) if owner is not None else None
     local = within != "<module>" and isinstance(argument, ast.Name)
     values = [each.value for each in assigned if local and each.name == _last(argument) and each.within == within]
-    return _last(argument) if any(isinstance(value, ast.Call) for value in values) else None
+    return _last(argument) if any(isinstance(value, ast.Call | ast.BinOp) for value in values) else None
 
 
 def _owner_of(node: ast.expr | None) -> ast.expr | None:
@@ -226,6 +270,9 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield from _names(child)
     elif isinstance(node, ast.Attribute) and node.attr not in ("T", "ctypes", "data", "shape"):
         yield ast.unparse(node) if _is_path(node) else ""
+    elif isinstance(node, ast.AugAssign):
+        yield ast.unparse(node.target)
+        yield from _names(node.value)
     elif isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Load | ast.Del):
             yield node.id

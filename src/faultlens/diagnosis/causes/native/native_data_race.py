@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Finding, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
-from faultlens.diagnosis.evidence import accesses, messages, native_code
+from faultlens.diagnosis.evidence import accesses, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
+from faultlens.records.crash import Fault
 
 
 class NativeDataRace(NativeCause):
@@ -55,17 +56,44 @@ class NativeDataRace(NativeCause):
             strength = POSSIBLE  # it walked off the end of its own buffer: being in company proves nothing
         if unrelated or not damaged:
             strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
+        elsewhere = _frees_elsewhere(case, fault) if started and not others and not damaged else None
+        if elsewhere is not None:
+            strength = LIKELY
         if own and not others and sources_of(case.crash).release:
             strength = min(strength, POSSIBLE - 0.1)
         return self.blame(
             case,
             frame,
             strength,
-            "was run by several threads at once, on data that they share",
+            f"used memory that is gone while another thread calls {elsewhere.name}, without a lock between them"
+            if elsewhere
+            else "was run by several threads at once, on data that they share",
+            (f"{elsewhere.place}: {elsewhere.name} of the same library is called on another thread", "source")
+            if elsewhere
+            else None,
             (f"{len(others)} other threads were inside the same function", "native stacks") if others else None,
             ("the program starts threads that run this function", "source") if started else None,
             ("it died on a thread that the library itself had started", "native stack") if own else None,
             ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
             (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
-            fix=consider("guard the shared data with a mutex, or keep it per call"),
+            fix=consider("guard the shared data with a mutex, or keep it per call", _lock(case)),
         )
+
+
+def _frees_elsewhere(case: Case, fault: Fault) -> Use | None:
+    """The memory vanished under this thread, and another one calls into the library as well."""
+    address, entry, sources = accesses.target(fault), foreign_calls.called(case), sources_of(case.crash)
+    if address is None or entry is None or not accesses.is_hole(case.crash, address):
+        return None
+    if not accesses.is_near(case.crash, address) or foreign_calls.handed_in(case):
+        return None
+    mine = {use.receiver for use in sources.foreign if use.name == entry.function}
+    others = (use for use in sources.foreign if use.within not in sources.thread_targets and use.receiver in mine)
+    begun = sources.threads.line if sources.threads else 0
+    return next((use for use in others if use.line > begun or use.within != "<module>"), None)
+
+
+def _lock(case: Case) -> str:
+    if native_code.is_op(case):
+        return "a mutex member of the kernel, mutex_lock in Compute"
+    return "std::mutex in the library, or one threading.Lock around its calls in Python"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
-from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, native_code
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, native_code, views
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.garbage import Garbage
+from faultlens.diagnosis.evidence.sources import Use
 from faultlens.records.crash import Fault, FencedBlock, Frame
 from faultlens.records.diagnosis import Fix
 
@@ -14,6 +15,14 @@ from faultlens.records.diagnosis import Fix
 def _keep_owner(case: Case) -> Fix:
     owner = "store the Tensor" if native_code.is_op(case) else "set it to null where it is freed"
     return consider("keep the owner of the memory, not a bare pointer to it", f"{owner}, or copy the data")
+
+
+def _keep_alive(use: Use, name: str) -> Fix:
+    """The library keeps a pointer to what Python lets go."""
+    return safe(
+        f"keep `{name}` alive as long as the library uses it",
+        f"{use.name} at {use.place} keeps only its address: store the object beside the handle, self._kept = …",
+    )
 
 
 class NativeUseAfterFree(NativeCause):
@@ -62,19 +71,23 @@ class NativeUseAfterFree(NativeCause):
         gone = hole and not accesses.started_inside(case.crash, fault) and not accesses.is_half(fault)
         if not (freed or filled or wild or gone):
             return None
-        strength = self._strength(case, fault, bool(freed or filled), gone, held)
+        lost = views.given_away(case) if gone or freed else None
+        strength = LIKELY + 0.05 if lost and gone else self._strength(case, fault, bool(freed or filled), gone, held)
         return self.blame(
             case,
             frame,
             strength,
-            "used memory that had been freed",
+            "used memory that had been freed"
+            if freed or filled or gone
+            else "used a pointer that is no address: the memory it lay in was freed, or it was never set",
             ("its pointer holds what glibc leaves in a freed block: a link to the next one", "registers")
             if freed
             else None,
             (f"its pointer leads to {address:#x}, where nothing is mapped any more", "memory map") if gone else None,
             (f"its pointer is not an address at all: {address:#x}", "registers") if wild else None,
             (f"its pointer holds {held.words}", "registers") if held else None,
-            fix=_keep_owner(case),
+            (f"{lost[0].place}: {lost[0].name} was given `{lost[1]}`, which is gone", "source") if lost else None,
+            fix=_keep_alive(*lost) if lost else _keep_owner(case),
         )
 
     def _strength(self, case: Case, fault: Fault, freed: bool, gone: bool, held: Garbage | None) -> float:

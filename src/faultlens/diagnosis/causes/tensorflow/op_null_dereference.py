@@ -5,7 +5,7 @@ from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.misfits import misfit
+from faultlens.diagnosis.evidence.misfits import empty_input, misfit
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, through_bad_object
@@ -43,7 +43,7 @@ class OpNullDereference(Cause):
             return None
         pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
-        instruction = fault.instruction
+        instruction, empty = fault.instruction, empty_input(case.kernel) if at_element_of_nothing(case) else None
         return Finding(
             strength=_strength(case, null),
             title=f"{advice.at_work(case)} followed {pointer} inside TensorFlow",
@@ -53,6 +53,7 @@ class OpNullDereference(Cause):
                 (f"`{instruction.text}` went to {address:#x}: {pointer}", "instruction")
                 if instruction and address is not None
                 else None,
+                (empty, "kernels in flight") if empty else None,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
