@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
-from faultlens.diagnosis.evidence import foreign_calls
+from faultlens.diagnosis.evidence import foreign_calls, messages
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
@@ -30,6 +30,11 @@ _WITHIN_HEAP = 4  # frames
 _WITHIN_DEATH = 24
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
+_PARALLEL = re.compile(r"Parallel(?:Map|Interleave|Filter|Batch)\w*DatasetOp|MapAndBatchDatasetOp")
+_CONTAINER = re.compile(
+    r"std::(?:__detail::)?(?:_Hashtable|_Rb_tree|_List|list<|map<|set<|unordered_|deque<|_Map_base)"
+    r"|std::vector<.*>::(?:push_back|emplace_back|insert|resize|_M_)"
+)
 _SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
 # What containers throw when their size is absurd, or was spoiled.
 SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
@@ -148,6 +153,13 @@ def in_heap_code(case: Case) -> Frame | None:
     return None
 
 
+def heap_damage(case: Case) -> bool:
+    """The allocator found its blocks damaged, or died over them: the damage is older than that."""
+    if case.signal == "SIGABRT":
+        return any(case.said(words) for words in (messages.HEAP_OVERFLOW, messages.INVALID_FREE, messages.DOUBLE_FREE))
+    return case.signal in ("SIGSEGV", "SIGBUS") and not case.is_null and in_heap_code(case) is not None
+
+
 def in_object_code(case: Case) -> Frame | None:
     """Python's handling of an object, if it is what died: its memory was not an object any more.
 
@@ -190,6 +202,25 @@ def on_started_thread(case: Case) -> bool:
     functions = {entry.function} if entry else set()
     functions |= {frame.function for frame in thread.frames if frame.kind == "python"}
     return bool(functions & sources_of(case.crash).thread_targets)
+
+
+def run_in_parallel(case: Case) -> bool:
+    """TensorFlow ran the custom op on several threads: the one object of its kernel, with all its members."""
+    thread = case.crash.crashed_thread
+    if thread is None or is_main(thread, case.crash) or not is_op(case):
+        return False
+    frames = (frame.function for each in case.crash.threads for frame in each.frames)
+    return sources_of(case.crash).parallel is not None or any(_PARALLEL.search(function) for function in frames)
+
+
+def in_container(case: Case) -> Frame | None:
+    """A container of the C++ library that died over its own nodes: nobody's index leads there."""
+    for frame in case.native_stack[:_WITHIN_DEATH]:
+        if _CONTAINER.search(frame.function):
+            return frame
+        if not _HEADERS.search(frame.function) and owner_of(frame) != "system":
+            return None
+    return None
 
 
 def on_other_threads(case: Case) -> bool:

@@ -15,6 +15,7 @@ from faultlens.diagnosis.evidence.accesses import (
 )
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE, distance_to_memory
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.native_code import in_heap_code
 from faultlens.inspection.owners import is_runtime
 from faultlens.records.crash import Fault
 
@@ -30,7 +31,7 @@ _CALLS = re.compile(r"^(?:call|jmp)\b")
 def through_bad_object(case: Case) -> bool:
     """A member of an object was read through a garbage pointer: no index, no vector, not near any memory."""
     fault = case.fault
-    if fault is None or fault.instruction is None or case.is_null or in_copy(case):
+    if fault is None or fault.instruction is None or case.is_null or in_copy(case) or in_heap_code(case):
         return False
     address, access = target(fault), operand(fault)
     if _CALLS.match(fault.instruction.text):
@@ -70,8 +71,8 @@ def beside_null(case: Case) -> bool:
 def past_buffer(case: Case) -> bool:
     """An element was accessed outside of its buffer: an index, a vector or a copy, or just behind memory."""
     fault = case.fault
-    if fault is None or fault.signal != "SIGSEGV" or case.is_null or misaligned(fault):
-        return False
+    if fault is None or fault.signal != "SIGSEGV" or case.is_null or misaligned(fault) or in_heap_code(case):
+        return False  # the allocator found its own notes, or a pointer to free, damaged
     address = target(fault)
     if address is None or address < NULL_PAGE:
         return False

@@ -35,7 +35,8 @@ class NativeCause(Cause):
     ) -> Finding:
         """The code that was caught on the stack."""
         package = owner_of(frame) == "package"
-        if self.also_of_races and native_code.others_inside(case, frame):
+        shared = native_code.run_in_parallel(case) and native_code.in_container(case) is not None
+        if self.also_of_races and (shared or native_code.others_inside(case, frame)):
             strength = min(strength, RACED)
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),

@@ -7,6 +7,7 @@ from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Use, sources_of
+from faultlens.inspection.frames import short_function
 from faultlens.records.crash import Fault
 
 
@@ -40,8 +41,9 @@ class NativeDataRace(NativeCause):
         others = native_code.others_inside(case, frame)
         also = [other for other in case.crash.also_faulted if other.thread != fault.thread]
         started, own = native_code.on_started_thread(case), native_code.on_own_thread(case)
+        parallel, container = native_code.run_in_parallel(case), native_code.in_container(case)
         absurd = bool(others and case.thrown and case.thrown.type in native_code.SIZE_ERRORS)
-        if not (others or started or own) or (case.termination is not None and not absurd):
+        if not (others or started or own or parallel) or (case.termination is not None and not absurd):
             return None
         damaged = (
             native_code.in_heap_code(case) is not None
@@ -49,6 +51,7 @@ class NativeDataRace(NativeCause):
             or case.said(messages.DOUBLE_FREE)
             or absurd
             or accesses.is_wild(fault)
+            or container
         )
         unrelated = bool(accesses.misaligned(fault)) or case.said(messages.STACK_SMASHED)
         strength = STRONG + 0.02 if others else LIKELY + 0.1 if started else LIKELY + 0.05
@@ -56,6 +59,8 @@ class NativeDataRace(NativeCause):
             strength = POSSIBLE  # it walked off the end of its own buffer: being in company proves nothing
         if unrelated or not damaged:
             strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
+        if parallel and not others and not unrelated:
+            strength = _in_parallel(case, fault, container is not None, bool(damaged))
         elsewhere = _frees_elsewhere(case, fault) if started and not others and not damaged else None
         if elsewhere is not None:
             strength = LIKELY
@@ -72,12 +77,29 @@ class NativeDataRace(NativeCause):
             if elsewhere
             else None,
             (f"{len(others)} other threads were inside the same function", "native stacks") if others else None,
+            ("TensorFlow ran the one kernel on several threads at once: a parallel map", "source")
+            if parallel
+            else None,
+            (f"{short_function(container.function)} died over its own nodes: no index leads there", "native stack")
+            if container
+            else None,
             ("the program starts threads that run this function", "source") if started else None,
             ("it died on a thread that the library itself had started", "native stack") if own else None,
             ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
             (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
             fix=consider("guard the shared data with a mutex, or keep it per call", _lock(case)),
         )
+
+
+def _in_parallel(case: Case, fault: Fault, container: bool, damaged: bool) -> float:
+    """Nobody else was seen inside at that moment; the kernel is shared all the same."""
+    if container:
+        return LIKELY + 0.1
+    address = accesses.target(fault)
+    indexed = accesses.started_inside(case.crash, fault) or (address and accesses.ran_off(case.crash, address))
+    if damaged:
+        return LIKELY - 0.03
+    return WEAK if indexed or address is None or case.is_null else POSSIBLE + 0.05
 
 
 def _frees_elsewhere(case: Case, fault: Fault) -> Use | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
-from faultlens.diagnosis.causes.native.base import NativeCause
+from faultlens.diagnosis.causes.native.base import RACED, NativeCause
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, native_code
 from faultlens.diagnosis.evidence.addresses import mapping_at
 from faultlens.diagnosis.evidence.case import Case
@@ -68,6 +68,8 @@ class NativeOutOfBounds(NativeCause):
         held = garbage.used_as_pointer(case.crash, fault)
         ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in and held is None)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
+        if not inside and native_code.run_in_parallel(case):
+            strength = min(strength, RACED)  # others run the same kernel: what it shares may have vanished
         if native_code.on_own_thread(case) and sources_of(case.crash).release:
             strength = min(strength, POSSIBLE - 0.05)  # Python may have given back what the thread was still using
         registers = accesses.operand(fault)

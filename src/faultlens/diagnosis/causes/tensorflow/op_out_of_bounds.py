@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Cause, Finding, evidence
+from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence import fenced
 from faultlens.diagnosis.evidence.accesses import operand, target
@@ -92,23 +93,27 @@ class OpOutOfBounds(Cause):
         )
 
     def _damaged_heap(self, case: Case, fault: Fault) -> Finding | None:
-        """The heap is damaged, and only TensorFlow's code could have done it."""
+        """The heap is damaged, and only TensorFlow's code could have done it; that the op did which noticed it is a
+        guess, unless its inputs lead out of its buffers or it is known to."""
         said = case.said(HEAP_OVERFLOW) or case.said(INVALID_FREE) or case.said(DOUBLE_FREE)
         if fault.signal != "SIGABRT" or not said or case.custom_libraries or uses_foreign_memory(case):
             return None
         if first_owned(case.stack, "tensorflow") is None:
             return None
+        odd = misfit(case.kernel)
+        leads_out = (odd is not None and odd.outside) or bool(advice.known(case, self.slug))
         return Finding(
-            strength=LIKELY if case.op else POSSIBLE,
-            title=f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers",
+            strength=LIKELY if leads_out else WEAK,
+            title=f"{advice.at_work(case)} may have damaged the heap: it was at work when the damage was found",
             op=case.op,
             evidence=evidence(
                 (said, "glibc"),
+                (odd.words, "kernels in flight") if odd else None,
                 ("no native code of your own is loaded, and the sources hand out no memory", "/proc/PID/maps"),
                 *case.fault_evidence,
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, advice.check_arguments(case)),
+            fixes=(*hunt_further(case), *advice.fixes(case, self.slug, advice.check_arguments(case))),
         )
 
 
