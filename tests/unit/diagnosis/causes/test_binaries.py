@@ -139,12 +139,8 @@ def test_an_exception_about_something_else_does_not_blame_the_search_path() -> N
     assert "wrong-library-loaded" not in causes(in_environment(load("py_exception"), LD_LIBRARY_PATH="/opt/old"))
 
 
-LOADS_OP = (
-    TRACEBACK
-    + """  File "/home/ada/venv/lib/python3.11/site-packages/tensorflow/python/framework/load_library.py", line 54, in load_op_library
-    lib_handle = py_tf.TF_LoadLibrary(library_filename)
-"""
-)
+PLACE = "/home/ada/venv/lib/python3.11/site-packages/tensorflow/python/framework/load_library.py"
+LOADS_OP = f'{TRACEBACK}  File "{PLACE}", line 54, in load_op_library\n    py_tf.TF_LoadLibrary(library_filename)\n'
 
 
 def test_a_library_that_a_search_path_replaced_is_not_the_op_s_abi() -> None:

@@ -7,7 +7,18 @@ from msgspec.structs import replace
 
 from faultlens.diagnosis.rank import diagnose
 from faultlens.knowledge import known_crashes
-from faultlens.records.crash import Address, CppException, Crash, Fault, Library, Outcome, Output, Package, Thread
+from faultlens.records.crash import (
+    Address,
+    CppException,
+    Crash,
+    Fault,
+    Frame,
+    Library,
+    Outcome,
+    Output,
+    Package,
+    Thread,
+)
 from recorded_crashes import causes, first, load
 
 
@@ -210,7 +221,14 @@ def _finding_damage(name: str) -> Crash:
     said = "corrupted double-linked list"
     fault = replace(fault_of(crash), signal="SIGABRT", code="SI_TKILL", address=None, access=None, instruction=None)
     outcome = replace(crash.outcome, signal="SIGABRT")
-    return replace(crash, fault=fault, outcome=outcome, output=Output(stderr=f"{said}\n"), abort_message=said)
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    names = ("abort", "__libc_message", "malloc_printerr", "unlink_chunk", "_int_malloc", "malloc")
+    giving_up = tuple(Frame(kind="native", function=name, library=libc) for name in names)
+    threads = tuple(
+        replace(each, frames=(*giving_up, *each.frames)) if each.crashed else each for each in crash.threads
+    )
+    output = Output(stderr=f"{said}\n")
+    return replace(crash, threads=threads, fault=fault, outcome=outcome, output=output, abort_message=said)
 
 
 @pytest.mark.parametrize("name", ["xla_range_division", "op_crop", "sdca_empty_features"])
@@ -229,10 +247,11 @@ def test_llvm_of_others_is_not_tensorflow_s() -> None:
     assert "compiler-bug" in causes(said)
     numba = "/home/ada/venv/lib/python3.11/site-packages/llvmlite/binding/libllvmlite.so"
     threads = tuple(
-        replace(
-            each,
-            frames=tuple(replace(frame, library=numba if frame.kind == "native" else None) for frame in each.frames),
-        )
-        for each in said.threads
+        replace(each, frames=tuple(_in_library(frame, numba) for frame in each.frames)) for each in said.threads
     )
     assert "compiler-bug" not in causes(replace(said, threads=threads))
+
+
+def _in_library(frame: Frame, library: str) -> Frame:
+    own = frame.kind == "native" and "libc" not in (frame.library or "")
+    return replace(frame, library=library) if own else frame
