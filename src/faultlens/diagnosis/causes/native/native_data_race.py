@@ -8,7 +8,8 @@ from faultlens.diagnosis.evidence import accesses, foreign_calls, messages, nati
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.frames import short_function
-from faultlens.records.crash import Fault
+from faultlens.records.crash import Fault, Frame
+from faultlens.records.diagnosis import Fix
 
 
 class NativeDataRace(NativeCause):
@@ -61,21 +62,15 @@ class NativeDataRace(NativeCause):
             strength = LIKELY - 0.03 if others and not unrelated else POSSIBLE - 0.1 if started else WEAK
         if parallel and not others and not unrelated:
             strength = _in_parallel(case, fault, container is not None, bool(damaged))
-        elsewhere = _frees_elsewhere(case, fault) if started and not others and not damaged else None
-        if elsewhere is not None:
-            strength = LIKELY
+        if started and not (others or damaged) and (elsewhere := _frees_elsewhere(case, fault)):
+            return self._freed_meanwhile(case, frame, elsewhere)
         if own and not others and sources_of(case.crash).release:
             strength = min(strength, POSSIBLE - 0.1)
         return self.blame(
             case,
             frame,
             strength,
-            f"used memory that is gone while another thread calls {elsewhere.name}, without a lock between them"
-            if elsewhere
-            else "was run by several threads at once, on data that they share",
-            (f"{elsewhere.place}: {elsewhere.name} of the same library is called on another thread", "source")
-            if elsewhere
-            else None,
+            "was run by several threads at once, on data that they share",
             (f"{len(others)} other threads were inside the same function", "native stacks") if others else None,
             ("TensorFlow ran the one kernel on several threads at once: a parallel map", "source")
             if parallel
@@ -87,7 +82,18 @@ class NativeDataRace(NativeCause):
             ("it died on a thread that the library itself had started", "native stack") if own else None,
             ("shared memory was damaged: the heap or a pointer in it", "siginfo") if damaged else None,
             (f"{len(also) + 1} threads crashed at the same time", "siginfo") if also else None,
-            fix=consider("guard the shared data with a mutex, or keep it per call", _lock(case)),
+            fix=_guard(case),
+        )
+
+    def _freed_meanwhile(self, case: Case, frame: Frame, other: Use) -> Finding:
+        return self.blame(
+            case,
+            frame,
+            LIKELY,
+            f"used memory that is gone while another thread calls {other.name}, without a lock between them",
+            (f"{other.place}: {other.name} of the same library is called on another thread", "source"),
+            ("the program starts threads that run this function", "source"),
+            fix=_guard(case),
         )
 
 
@@ -115,7 +121,8 @@ def _frees_elsewhere(case: Case, fault: Fault) -> Use | None:
     return next((use for use in others if use.line > begun or use.within != "<module>"), None)
 
 
-def _lock(case: Case) -> str:
-    if native_code.is_op(case):
-        return "a mutex member of the kernel, mutex_lock in Compute"
-    return "std::mutex in the library, or one threading.Lock around its calls in Python"
+def _guard(case: Case) -> Fix:
+    of_op = "a mutex member of the kernel, mutex_lock in Compute"
+    of_library = "std::mutex in the library, or one threading.Lock around its calls in Python"
+    how = of_op if native_code.is_op(case) else of_library
+    return consider("guard the shared data with a mutex, or keep it per call", how)
