@@ -16,6 +16,7 @@ _NEAR = 16 << 30  # more than the gaps between the mappings of a large program
 _GENERAL_PROTECTION = 13
 _FREED_SHIFT = 12  # glibc stores the first pointer of a freed block shifted by this ("safe linking")
 _REPEATED = {"sb ": 1, "sw ": 2, "sd ": 4, "sq ": 8}  # bytes that "rep stosq" writes at a time
+_MALLOC_HEADER = 16  # bytes in front of a large block of glibc, which has pages of its own
 _ALIGNED = ("movaps", "movapd", "movdqa", "movntps", "movntpd", "movntdq")
 
 
@@ -37,6 +38,15 @@ def pointer(fault: Fault) -> int | None:
     if address is None or address < NULL_PAGE:
         return values[0] if values else address
     return next((value for value in values if value >= NULL_PAGE), address)
+
+
+def pointer_register(access: MemoryOperand) -> str | None:
+    """The register that holds the pointer, in an address near null: the one that is 0, else the one not scaled.
+
+    An index beside it may be 0 as well; compilers put the base first."""
+    index = access.expression.partition("*")[0].rpartition("+")[2].strip("[") if "*" in access.expression else None
+    bases = [name for name in access.registers if name != index] or list(access.registers)
+    return next((name for name in bases if access.registers[name] == 0), bases[0] if bases else None)
 
 
 def small_number(fault: Fault) -> int | None:
@@ -80,6 +90,18 @@ def jump(fault: Fault) -> int | None:
     return fault.registers.get(words[1]) if len(words) == 2 and words[0] in ("call", "jmp") else None
 
 
+def called_no_address(crash: Crash, fault: Fault) -> str | None:
+    """Where the function pointer lay that the CPU refused to call: "rax", or "[rax+0x18]" in memory that is there."""
+    text = fault.instruction.text if fault.instruction else ""
+    if not is_protection_fault(fault) or not text.startswith(("call ", "jmp ")):
+        return None
+    if _is_no_address(jump(fault)):
+        return text.partition(" ")[2]
+    found = fault.instruction.operands[0] if fault.instruction and fault.instruction.operands else None
+    in_memory = found is not None and "[" in text and found.address is not None and is_accessible(crash, found.address)
+    return found.expression if found and in_memory else None
+
+
 def misaligned(fault: Fault) -> MemoryOperand | None:
     """The operand of a vector instruction that needs alignment and did not get it."""
     text = fault.instruction.text if fault.instruction else ""
@@ -120,6 +142,7 @@ def ran_off(crash: Crash, address: int) -> bool:
     if is_accessible(crash, address) and is_accessible(crash, address + WIDEST):
         return False
     after = is_accessible(crash, address - address % PAGE - 1) and address % PAGE < WIDEST
+    after = after and address % PAGE != _MALLOC_HEADER  # where a block begins: not its end was missed, it is all gone
     across = is_accessible(crash, address) and not is_accessible(crash, address + WIDEST)
     before = is_accessible(crash, address - address % PAGE + PAGE) and address % PAGE >= PAGE - WIDEST
     return after or across or before
@@ -154,8 +177,9 @@ def passed_in(crash: Crash, fault: Fault, arguments: int) -> str | None:
     if address is None:
         return None
     names = ARGUMENT_REGISTERS[:arguments]
-    if address < NULL_PAGE:  # many registers are 0: only the one that was used counts
-        return next((name for name in names if found and name in found.registers), None)
+    if address < NULL_PAGE:  # many registers are 0: only the one that was used counts, and not for an index
+        used = pointer_register(found) if found else None
+        return used if used in names else None
     # Small numbers beside a real pointer are an index.
     values = [int(value) for value in found.registers.values()] if found else []
     pointers = {value for value in (*values, address) if value >= NULL_PAGE}

@@ -52,6 +52,16 @@ def taken_from_search_path(case: Case) -> str | None:
     )
 
 
+def tensorflow_from_search_path(case: Case) -> bool:
+    """TensorFlow's own libraries came from there, and not from its package."""
+    folders = tuple(f"{folder.rstrip('/')}/" for folder in search_path(case.crash))
+    return any(
+        short(library.path).startswith("libtensorflow") and library.path.startswith(folders)
+        for library in case.crash.libraries
+        if folders
+    )
+
+
 def allocators(crash: Crash) -> tuple[str, ...]:
     """Allocators besides glibc's."""
     return tuple(library.path for library in crash.libraries if _ALLOCATOR.search(library.path))

@@ -19,8 +19,9 @@ _TERMINATE = re.compile(
 HEAP_OVERFLOW = re.compile(
     r"malloc\(\): (?:invalid size|corrupted|mismatching|unaligned|invalid next|unsorted|memory corruption|chunk"
     r"|\w+ double linked list)[^\n]*"
-    r"|corrupted size vs\. prev_size[^\n]*|corrupted double-linked list[^\n]*"
-    r"|free\(\): (?:invalid next|corrupted|too many chunks)[^\n]*"
+    r"|corrupted size vs\. prev_size[^\n]*|corrupted (?:double-linked list|unsorted chunks)[^\n]*"
+    r"|free\(\): (?:invalid next|corrupted|too many chunks|chunks in)[^\n]*|malloc assertion failure in \w+[^\n]*"
+    r"|malloc\.c:\d+ \(\w+\): assertion failed[^\n]*|invalid fastbin entry[^\n]*"
     r"|(?:mremap_chunk|tcache_thread_shutdown)\(\)[^\n]*"
     r"|malloc_consolidate\(\)[^\n]*|realloc\(\): invalid next[^\n]*|break adjusted to free[^\n]*"
     r"|(?:sysmalloc|_int_malloc|sysfree\w*|heap_trim): Assertion[^\n]*|malloc: top chunk is corrupt[^\n]*"

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
-from faultlens.diagnosis.evidence import foreign_calls
+from faultlens.diagnosis.evidence import foreign_calls, messages
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
@@ -27,8 +27,14 @@ _OBJECT_CODE = re.compile(
 )
 _HEADERS = re.compile(r"^(?:std::|__gthread_|__gnu_cxx::|void std::)")
 _WITHIN_HEAP = 4  # frames
+_WITHIN_DEATH = 24
 # Waiting on purpose; waiting for the allocator's lock is work.
 _WAITS = re.compile(r"pthread_mutex_|cond_(?:timed)?wait|nanosleep|join|poll|sem_wait|std::mutex|Mutex")
+_PARALLEL = re.compile(r"Parallel(?:Map|Interleave|Filter|Batch)\w*DatasetOp|MapAndBatchDatasetOp")
+_CONTAINER = re.compile(
+    r"std::(?:__detail::)?(?:_Hashtable|_Rb_tree|_List|list<|map<|set<|unordered_|deque<|_Map_base)"
+    r"|std::vector<.*>::(?:push_back|emplace_back|insert|resize|_M_)"
+)
 _SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
 # What containers throw when their size is absurd, or was spoiled.
 SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
@@ -58,6 +64,20 @@ def author(case: Case, frame: Frame) -> Frame:
     call = foreign_calls.call_in_sources(case) if found is foreign_calls.called(case) else None
     # A call that does not return may be the last instruction: what is returned to is then the next function.
     return replace(found, function=call.name) if call and call.foreign else found
+
+
+def dies(case: Case, pattern: str) -> Frame | None:
+    """The function that destroys an object, among those that led to the end."""
+    expression = re.compile(pattern)
+    return next((frame for frame in case.native_stack[:_WITHIN_DEATH] if expression.search(frame.function)), None)
+
+
+def written_by(case: Case, frame: Frame) -> Frame:
+    """The function that a person wrote: what the headers of the C++ library compile into it is its doing."""
+    at = case.native_stack.index(frame) if frame in case.native_stack else None
+    below = case.native_stack[at:] if at is not None else ()
+    own = (each for each in below if each.library == frame.library and not _HEADERS.search(each.function))
+    return next((each for each in own if "/include/" not in (each.file or "")), frame)
 
 
 def suspect_in(frames: Sequence[Frame]) -> Frame | None:
@@ -133,6 +153,13 @@ def in_heap_code(case: Case) -> Frame | None:
     return None
 
 
+def heap_damage(case: Case) -> bool:
+    """The allocator found its blocks damaged, or died over them: the damage is older than that."""
+    if case.signal == "SIGABRT":
+        return any(case.said(words) for words in (messages.HEAP_OVERFLOW, messages.INVALID_FREE, messages.DOUBLE_FREE))
+    return case.signal in ("SIGSEGV", "SIGBUS") and not case.is_null and in_heap_code(case) is not None
+
+
 def in_object_code(case: Case) -> Frame | None:
     """Python's handling of an object, if it is what died: its memory was not an object any more.
 
@@ -175,6 +202,25 @@ def on_started_thread(case: Case) -> bool:
     functions = {entry.function} if entry else set()
     functions |= {frame.function for frame in thread.frames if frame.kind == "python"}
     return bool(functions & sources_of(case.crash).thread_targets)
+
+
+def run_in_parallel(case: Case) -> bool:
+    """TensorFlow ran the custom op on several threads: the one object of its kernel, with all its members."""
+    thread = case.crash.crashed_thread
+    if thread is None or is_main(thread, case.crash) or not is_op(case):
+        return False
+    frames = (frame.function for each in case.crash.threads for frame in each.frames)
+    return sources_of(case.crash).parallel is not None or any(_PARALLEL.search(function) for function in frames)
+
+
+def in_container(case: Case) -> Frame | None:
+    """A container of the C++ library that died over its own nodes: nobody's index leads there."""
+    for frame in case.native_stack[:_WITHIN_DEATH]:
+        if _CONTAINER.search(frame.function):
+            return frame
+        if not _HEADERS.search(frame.function) and owner_of(frame) != "system":
+            return None
+    return None
 
 
 def on_other_threads(case: Case) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence import locks, ops, sources, traced, user_calls
+from faultlens.diagnosis.evidence import locks, ops, sources, traced, user_calls, views
 from faultlens.diagnosis.evidence.wordings import ANY
 from faultlens.inspection.owners import custom_libraries
 from faultlens.records.crash import Crash
@@ -29,7 +29,7 @@ def telling_lines(crash: Crash) -> dict[str, set[int]]:
         if tree := trees[path]:
             found[path] |= {node.lineno for node in _statements(tree)}
             found[path] |= {node.lineno for node in locks.lock_lines(tree)} if crash.was_running else set()
-            found[path] |= set(_calls(text, modules, own_ops, defined))
+            found[path] |= set(_calls(text, modules, own_ops, defined)) | set(views.declarations(text, modules))
     return found
 
 

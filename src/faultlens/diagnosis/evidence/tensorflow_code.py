@@ -37,6 +37,10 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
         re.compile(r"::Compile\(tensorflow::XlaOpKernelContext|XlaOpKernelContext::|XlaCompiler::|tf2xla::"),
     ),
 )
+_COMPILES = re.compile(
+    r"[Cc]ompil|PassManager|runOnOperation|OpToOpPassAdaptor|HloPass|RunPasses|[Cc]onvert\w*(?:ToMlir|ToHlo|ToTFLite|GraphDef)"
+    r"|[Ll]egaliz|[Ll]ower|XlaBuilder|HloEvaluator|Verifier|mlir::\w*(?:parse|import|translate)"
+)
 _RUNS_COMPILED = re.compile(r"\bxla::(?:cpu::)?(?:\w*Thunk\w*|CpuExecutable|\w*KernelThunk|ThunkExecutor|Host\w+)\b")
 _ESCAPED = re.compile(
     r"pybind11::detail::(?:translate_exception|apply_exception_translators|try_translate_exceptions)|nanobind::detail::nb_func_error"
@@ -80,7 +84,15 @@ def activity(case: Case) -> Activity | None:
     leading = leading_frame(case)
     if leading is None:
         return None
-    return next((name for name, pattern in _ACTIVITIES if pattern.search(leading.function)), None)
+    found = next((name for name, pattern in _ACTIVITIES if pattern.search(leading.function)), None)
+    return found if found != "compiling" or _compiles(case) else None
+
+
+def _compiles(case: Case) -> bool:
+    """A compiler is at work, and not just a helper of it, which TensorFlow's other code uses as well."""
+    compiler = _ACTIVITIES[0][1]
+    frames = [frame.function for frame in case.native_stack if owner_of(frame) == "tensorflow"]
+    return any(_COMPILES.search(each) for each in frames) or sum(bool(compiler.search(each)) for each in frames) > 2
 
 
 def runs_compiled(case: Case) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Crash, Library
+from faultlens.records.crash import Address, Crash, Library
 from recorded_crashes import causes, first, load
 
 
@@ -137,3 +137,25 @@ def test_freeing_twice_is_no_mismatch_of_allocators() -> None:
 
 def test_an_exception_about_something_else_does_not_blame_the_search_path() -> None:
     assert "wrong-library-loaded" not in causes(in_environment(load("py_exception"), LD_LIBRARY_PATH="/opt/old"))
+
+
+PLACE = "/home/ada/venv/lib/python3.11/site-packages/tensorflow/python/framework/load_library.py"
+LOADS_OP = f'{TRACEBACK}  File "{PLACE}", line 54, in load_op_library\n    py_tf.TF_LoadLibrary(library_filename)\n'
+
+
+def test_a_library_that_a_search_path_replaced_is_not_the_op_s_abi() -> None:
+    crash = load("np2_tf215")
+    other = saying(crash, f"{LOADS_OP}tensorflow.NotFoundError: /home/ada/op.so: undefined symbol: codec_open_v2\n")
+    assert first(other).cause == "custom-op-abi-mismatch"
+    misled = first(in_environment(other, LD_LIBRARY_PATH="/opt/old/lib"))
+    assert misled.cause == "wrong-library-loaded"
+    assert "/opt/old/lib" in misled.fixes[0].title
+
+
+def test_tensorflow_s_own_symbols_are_the_op_s_abi() -> None:
+    crash = in_environment(load("np2_tf215"), LD_LIBRARY_PATH="/opt/old/lib")
+    text = f"{LOADS_OP}tensorflow.NotFoundError: /home/ada/op.so: undefined symbol: _ZN10tensorflow8OpKernelD1Ev\n"
+    assert first(saying(crash, text)).cause == "custom-op-abi-mismatch"
+    taken = Library(path="/opt/old/lib/libtensorflow_framework.so.2", start=Address(0x7F0000000000))
+    replaced = replace(saying(crash, text), libraries=(*crash.libraries, taken))
+    assert first(replaced).cause == "wrong-library-loaded"

@@ -331,3 +331,22 @@ def test_a_cause_that_says_who_did_it_says_more() -> None:
 def test_an_object_that_holds_data_was_overwritten() -> None:
     assert "heap-corruption" not in causes(load("memset_past_fence"))
     assert first(replace(load("heap_damaged_gc"), libraries=(), sources={})).cause == "heap-corruption"
+
+
+# -------------------------------------------------------------------------------------- threads and containers
+
+
+def test_a_kernel_that_threads_share_did_not_miss_its_buffers() -> None:
+    crash = load("custom_op_raced")  # seen alone in Compute, in the nodes of its unordered_map
+    found = first(crash)
+    assert (found.cause, found.op) == ("native-data-race", "CountTokens")
+    assert found.title.startswith("CountTokensOp::Compute of libkernel.so")
+    assert "mutex" in found.fixes[0].title + found.fixes[0].detail
+
+
+def test_memory_that_another_thread_frees() -> None:
+    crash = load("ring_grown_by_thread")
+    found = first(crash)
+    assert found.cause == "native-data-race" and "another thread calls ring_grow" in found.title
+    alone = {path: text.replace("threading.Thread", "object") for path, text in crash.sources.items()}
+    assert first(replace(crash, sources=alone)).cause != "native-data-race"

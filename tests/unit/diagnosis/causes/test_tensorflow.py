@@ -6,7 +6,19 @@ import pytest
 from msgspec.structs import replace
 
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, CppException, Crash, Fault, Library, Outcome, Package, Thread
+from faultlens.knowledge import known_crashes
+from faultlens.records.crash import (
+    Address,
+    CppException,
+    Crash,
+    Fault,
+    Frame,
+    Library,
+    Outcome,
+    Output,
+    Package,
+    Thread,
+)
 from recorded_crashes import causes, first, load
 
 
@@ -81,6 +93,35 @@ def test_null_and_behind_a_buffer_are_told_apart() -> None:
     at_null = replace(crash, fault=replace(fault_of(crash), address=Address(0x10)))
     assert causes(at_null)[0] == "op-null-dereference"
     assert "op-out-of-bounds" not in causes(at_null)
+
+
+def test_an_index_into_what_is_empty_is_out_of_bounds() -> None:
+    crash = load("ragged_splits_of_nothing")  # splits up to 9, no values; their data are said to lie at null
+    found = first(crash)
+    assert (found.cause, found.op) == ("op-out-of-bounds", "RaggedTensorToTensor")
+    assert any("goes up to 9, and input 1 (int32 [0]) is empty" in fact.fact for fact in found.evidence)
+    unread = tuple(replace(kernel, inputs=()) for kernel in crash.kernels)
+    assert first(replace(crash, kernels=unread)).cause == "op-null-dereference"
+
+
+def test_what_is_empty_is_told_of_a_null_pointer() -> None:
+    found = first(load("sdca_empty_features"))
+    assert (found.cause, found.op) == ("op-null-dereference", "SdcaOptimizer")
+    assert any("is empty: its data lie at null" in fact.fact for fact in found.evidence)
+
+
+@pytest.mark.parametrize(("base", "index"), [(0, 7), (0x40, 0), (0, 2**64 - 1)])
+def test_an_index_beside_null_is_not_surely_a_null_pointer(base: int, index: int) -> None:
+    crash = load("sdca_empty_features")
+    fault = fault_of(crash)
+    assert fault.instruction is not None
+    (used, *_) = fault.instruction.operands
+    address = Address((base + 4 * index) % 2**64)
+    registers = dict(zip(used.registers, (Address(base), Address(index)), strict=True))
+    operand = replace(used, registers=registers, address=address)
+    instruction = replace(fault.instruction, operands=(operand,))
+    for diagnosis in diagnose(replace(crash, fault=replace(fault, address=address, instruction=instruction))).diagnoses:
+        assert diagnosis.confidence <= 0.6
 
 
 def test_far_from_null_is_said_to_be_ruled_out() -> None:
@@ -172,3 +213,47 @@ def test_tensorflow_is_not_blamed_for_an_object_that_a_library_may_have_overwrit
     found = first(shared)
     assert found.cause == "native-heap-overflow" and found.confidence <= 0.5
     assert "lib2.so" in found.title
+
+
+# ------------------------------------------------------------------------------- heap damage that others find
+
+
+def _finding_damage(name: str) -> Crash:
+    crash = load(name)
+    said = "corrupted double-linked list"
+    fault = replace(fault_of(crash), signal="SIGABRT", code="SI_TKILL", address=None, access=None, instruction=None)
+    outcome = replace(crash.outcome, signal="SIGABRT")
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    names = ("abort", "__libc_message", "malloc_printerr", "unlink_chunk", "_int_malloc", "malloc")
+    giving_up = tuple(Frame(kind="native", function=name, library=libc) for name in names)
+    threads = tuple(
+        replace(each, frames=(*giving_up, *each.frames)) if each.crashed else each for each in crash.threads
+    )
+    output = Output(stderr=f"{said}\n")
+    return replace(crash, threads=threads, fault=fault, outcome=outcome, output=output, abort_message=said)
+
+
+@pytest.mark.parametrize("name", ["xla_range_division", "op_crop", "sdca_empty_features"])
+def test_who_finds_the_heap_damaged_did_not_do_it(name: str) -> None:
+    crash = replace(_finding_damage(name), kernels=())
+    found = first(crash)
+    if not known_crashes(found.op or "", "2.21.0"):
+        assert found.cause == "heap-corruption"
+    assert found.fixes[0].title.startswith("catch the damage when it is done")
+    assert not any("MALLOC_CHECK_" in fix.title + fix.detail for fix in found.fixes)
+
+
+def test_llvm_of_others_is_not_tensorflow_s() -> None:
+    crash = _finding_damage("xla_range_division")
+    said = replace(crash, output=Output(stderr="LLVM ERROR: Symbol not found: __svml_exp8\n"), abort_message=None)
+    assert "compiler-bug" in causes(said)
+    numba = "/home/ada/venv/lib/python3.11/site-packages/llvmlite/binding/libllvmlite.so"
+    threads = tuple(
+        replace(each, frames=tuple(_in_library(frame, numba) for frame in each.frames)) for each in said.threads
+    )
+    assert "compiler-bug" not in causes(replace(said, threads=threads))
+
+
+def _in_library(frame: Frame, library: str) -> Frame:
+    own = frame.kind == "native" and "libc" not in (frame.library or "")
+    return replace(frame, library=library) if own else frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faultlens.diagnosis.evidence.last_words import abort_reason
-from faultlens.diagnosis.evidence.messages import CheckFailure, check_failure
+from faultlens.diagnosis.evidence.messages import HEAP_OVERFLOW, CheckFailure, check_failure
 from faultlens.records.crash import Output
 from recorded import ended
 
@@ -30,3 +30,18 @@ def test_a_failed_check_wherever_its_line_begins(before: str, line: str) -> None
     assert isinstance(found, CheckFailure)
     assert found.text == "Check failed: limit <= dim0_size (4 vs. 3)" and found.place.endswith("tensor.cc:1120")
     assert (abort_reason(crash) or "").startswith("Check failed: limit <= dim0_size (4 vs. 3)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fatal glibc error: malloc assertion failure in sysmalloc: (old_top == initial_top (av) && old_size == 0)",
+        "Fatal glibc error: malloc.c:2599 (sysmalloc): assertion failed: (old_top == initial_top (av))",
+        "malloc(): unaligned tcache chunk detected",
+        "corrupted double-linked list (not small)",
+        "corrupted unsorted chunks",
+        "free(): chunks in smallbin corrupted",
+    ],
+)
+def test_what_glibc_says_of_a_damaged_heap(text: str) -> None:
+    assert HEAP_OVERFLOW.search(text)

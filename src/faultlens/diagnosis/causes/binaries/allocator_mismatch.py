@@ -3,9 +3,11 @@ from __future__ import annotations
 import re
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.evidence import views
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.loader import allocators, short
 from faultlens.diagnosis.evidence.messages import INVALID_FREE, line_saying
+from faultlens.diagnosis.evidence.sources import Use
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.text.safe import one_line
 
@@ -55,6 +57,9 @@ class AllocatorMismatch(Cause):
         inside = _inside(case, others)
         if not foreign and not inside and not (invalid and (others or _freed_by_hand(case))):
             return None
+        copied = views.freed_copy(case.crash) if _freed_by_hand(case) else None
+        if copied is not None:
+            return _freed_copy(case, invalid or foreign or "", *copied)
         names = " and ".join(dict.fromkeys(short(path) for path in others)) or "glibc"
         return Finding(
             strength=_strength(foreign, invalid, bool(others) or _freed_by_hand(case)),
@@ -77,6 +82,24 @@ class AllocatorMismatch(Cause):
                 ),
             ),
         )
+
+
+def _freed_copy(case: Case, said: str, free: Use, made: Use) -> Finding:
+    return Finding(
+        strength=STRONG,
+        title=f"{free.name} at {free.place} was given a bytes object of Python's, not what {made.name} had returned",
+        evidence=evidence(
+            (one_line(said, 200), "stderr"),
+            (f"the result of {made.name} is declared as c_char_p: ctypes makes a bytes object of it", "source"),
+            *case.fault_evidence[:1],
+        ),
+        fixes=(
+            safe(
+                f"declare {made.name}.restype = ctypes.c_void_p, and free that",
+                f"pointer = {made.name}(…); text = ctypes.string_at(pointer); {free.name}(pointer)",
+            ),
+        ),
+    )
 
 
 def _inside(case: Case, others: tuple[str, ...]) -> str | None:

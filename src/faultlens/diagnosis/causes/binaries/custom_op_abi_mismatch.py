@@ -5,7 +5,7 @@ import re
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.imports import Unresolved, final_text, unresolved
-from faultlens.diagnosis.evidence.loader import search_path, short
+from faultlens.diagnosis.evidence.loader import preloaded, search_path, short, tensorflow_from_search_path
 from faultlens.diagnosis.evidence.tensorflow_code import version
 from faultlens.records.diagnosis import Fix
 
@@ -97,9 +97,10 @@ def _strength(case: Case, found: Unresolved | None, loading: bool) -> float:
         return STRONG if loading else LIKELY
     if found.provider is not None:  # a version of libstdc++ or libc: a search path may be at fault as well
         return (POSSIBLE if search_path(case.crash) else STRONG) if loading else POSSIBLE
+    misled = bool(search_path(case.crash) or preloaded(case.crash))
     if _TENSORFLOW.search(found.symbol):
-        return PROVEN
-    return LIKELY + 0.1
+        return POSSIBLE if misled and tensorflow_from_search_path(case) else PROVEN
+    return POSSIBLE if misled else LIKELY + 0.1  # of some other library, which a search path may have replaced
 
 
 def _fixes(library: str, found: Unresolved | None) -> tuple[Fix, ...]:

@@ -7,20 +7,22 @@ from msgspec.structs import replace
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, WEAK, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, carried_out, written
 from faultlens.diagnosis.causes.next_hunt import hunt_further
-from faultlens.diagnosis.evidence import accesses, fenced, messages, native_code
+from faultlens.diagnosis.evidence import accesses, fenced, messages, native_code, views
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.ops import loads_tensorflow
-from faultlens.diagnosis.evidence.sources import Sources, sources_of
+from faultlens.diagnosis.evidence.sources import Sources, Use, sources_of
 from faultlens.diagnosis.evidence.suspects import used_after_release
+from faultlens.diagnosis.evidence.views import Lent
 from faultlens.records.crash import Fault, FencedBlock
+from faultlens.records.diagnosis import Fix
 
 
 class DanglingBuffer(BufferCause):
     """
     ## What it is
     An array or tensor shows memory that it does not own, and the owner gave the memory back: `free` or `munmap`
-    through ctypes, `del` of the array whose address was taken, the end of a dlpack producer. The view does not
-    know.
+    through ctypes, `del` of the array whose address was taken, the end of a dlpack producer, the next call of a
+    function that had returned a buffer of its library's own, `resize(refcheck=False)`. The view does not know.
 
     ## How it looks
     SIGSEGV at an address where nothing is mapped, inside code that only copies or computes (`memmove`, NumPy's
@@ -46,6 +48,8 @@ class DanglingBuffer(BufferCause):
             return self._by_fence(case, case.block)
         if case.signal == "SIGABRT":
             return self._damaged_heap(case)
+        if native_code.in_heap_code(case):
+            return None  # it was freed again, not used
         if fault is None or fault.code != "SEGV_MAPERR" or fault.address is None or fault.access == "execute":
             return None
         if not accesses.is_hole(case.crash, fault.address) or case.is_null or case.hits_stack_end:
@@ -111,21 +115,28 @@ class DanglingBuffer(BufferCause):
         return replace(found, fixes=(*hunt_further(case)[:1], *found.fixes))
 
     def _outlived(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
-        sources = sources_of(case.crash)
+        sources, lent, name = sources_of(case.crash), views.lent(case.crash), views.variable(case)
         view = sources.borrowed_view or sources.addressed_view or next(iter(sources.pointers), None)
         release = sources.release or next(iter(reversed(sources.deletions)), None)
-        copy = "np.array(view)" + (", or tf.constant(np.array(view))" if loads_tensorflow(case.crash) else "")
+        resized = release is not None and release.name == "resize"
+        shown = f"`{name}` shows" if name else "an array, a tensor or a pointer shows"
+        if release is None and lent is not None:
+            title = f"{shown} memory that {lent.owner.name} had returned and that its library freed or moved since"
+        else:
+            what = f"`del {release.name}`" if release in sources.deletions else release.name if release else ""
+            by = f" by {what} at {release.place}" if release and (view or resized) else ""
+            title = f"{shown} memory that had been freed{by}: it outlived its owner"
         return self.found(
             case,
             strength,
-            "memory was used after it had been freed: an array, a tensor or a pointer outlived its owner",
+            title,
             *facts,
             written(view, "gives access to memory without owning it"),
-            written(release, "gives memory back") if release and view else None,
-            fixes=(
-                safe("copy the data before its memory is released", copy),
-                consider("keep the owner alive as long as the view", "release the memory after the last use"),
-            ),
+            (f"{lent.owner.place}: the memory belongs to {lent.owner.name}, which is called again", "source")
+            if lent and lent.again and release is None
+            else None,
+            written(release, "gives memory back") if release and (view or resized) else None,
+            fixes=_fixes(case, release, lent, name),
         )
 
     def _strength(self, case: Case, sources: Sources) -> float | None:
@@ -136,6 +147,10 @@ class DanglingBuffer(BufferCause):
         past_end = address is not None and accesses.ran_off(case.crash, address)
         if case.fault is not None and accesses.started_inside(case.crash, case.fault):
             return None  # the memory is there: the access led out of it
+        if resizes(sources):
+            return STRONG
+        if view is None and sources.raw_access and sources.release:
+            return LIKELY + 0.1
         if view is None:
             # It may be made in a file that is not on the stack: code that only copies for Python is suspicious.
             return None if computing or past_end else WEAK if case.custom_libraries else POSSIBLE
@@ -145,4 +160,37 @@ class DanglingBuffer(BufferCause):
             return STRONG
         if sources.mapped_file or sources.strided_view or past_end:
             return POSSIBLE if sources.deletions else WEAK
+        if (lent := views.lent(case.crash)) and lent.again:
+            return LIKELY + 0.1
         return LIKELY if sources.deletions or not computing else LIKELY - 0.1
+
+
+def resizes(sources: Sources) -> bool:
+    """An array is resized although others still show its memory: NumPy refuses unless it is told not to look."""
+    return any(use.name == "resize" and "refcheck" in use.keywords for use in sources.calls)
+
+
+def _fixes(case: Case, release: Use | None, lent: Lent | None, name: str | None) -> tuple[Fix, ...]:
+    view = name or "view"
+    if release is not None and release.name == "resize":
+        return (
+            safe(
+                "leave refcheck on: NumPy then refuses to resize memory that others show",
+                f"without refcheck=False at {release.place}",
+            ),
+            consider("make a new array instead of resizing", "np.resize(a, n), or a[:n].copy()"),
+        )
+    tensor = f", or tf.constant(np.array({view}))" if loads_tensorflow(case.crash) else ""
+    if release is None and lent is not None:
+        return (
+            safe(
+                f"copy what {lent.owner.name} returns before it is called again",
+                f"{lent.view.name}(…).copy() at {lent.view.place}",
+            ),
+            consider("let the caller own the memory", f"hand {lent.owner.name} a buffer that Python allocated"),
+        )
+    after = f"{release.name} at {release.place} " if release else "the release "
+    return (
+        safe("copy the data before its memory is released", f"np.array({view}){tensor}"),
+        consider("keep the owner alive as long as the view", f"{after}comes after the last use of {view}"),
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, by_fence, written
-from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code
+from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code, views
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import FencedBlock
+from faultlens.records.diagnosis import Fix
 
 
 class DoubleFreeBuffer(BufferCause):
@@ -59,6 +60,10 @@ class DoubleFreeBuffer(BufferCause):
         return by_fence(self._freed(case, PROVEN), block)
 
     def _freed(self, case: Case, strength: float, *facts: tuple[str, str]) -> Finding:
+        if (of_array := views.freed_array(case.crash)) and (
+            native_code.dies(case, r"^array_dealloc") or entry_frees(case)
+        ):
+            return self._of_array(case, *of_array, *facts)
         return self.found(
             case,
             strength,
@@ -67,8 +72,25 @@ class DoubleFreeBuffer(BufferCause):
             ("free was called from Python, through ctypes", "native stack") if foreign_calls.called(case) else None,
             *(written(use, "frees memory") for use in sources_of(case.crash).frees[-2:]),
             fixes=(
-                safe("free once: set the pointer to None after the release, and check it before"),
+                _once(case),
                 consider("leave the release to one owner", "weakref.finalize instead of __del__ and close()"),
+            ),
+        )
+
+    def _of_array(self, case: Case, free: Use, name: str, *facts: tuple[str, str]) -> Finding:
+        """NumPy frees what it allocated, when the array dies: nobody else may."""
+        again = native_code.dies(case, r"^array_dealloc") is not None
+        then = ", and NumPy freed it again when the array died" if again else ""
+        return self.found(
+            case,
+            STRONG,
+            f"{free.name} at {free.place} freed the memory of the array `{name}`, which NumPy owns{then}",
+            *facts,
+            ("NumPy's array_dealloc called free", "native stack") if again else None,
+            (f"{free.place}: {free.name} is given the address of `{name}`", "source"),
+            fixes=(
+                safe(f"do not free the memory of `{name}`: take {free.name} at {free.place} out", "`del` is enough"),
+                consider("let one side own the memory", "malloc and free by hand, or an array, not both"),
             ),
         )
 
@@ -83,3 +105,23 @@ class DoubleFreeBuffer(BufferCause):
         if custom is not None or not frees:
             return None
         return LIKELY + 0.1 if not case.custom_libraries else LIKELY
+
+
+def entry_frees(case: Case) -> bool:
+    """Python itself called free, through ctypes."""
+    entry = foreign_calls.called(case)
+    return entry is not None and owner_of(entry) == "system" and foreign_calls.died_in_it(case)
+
+
+def _once(case: Case) -> Fix:
+    """Where two functions free, one of them is too many; where there is one, it is called again."""
+    uses = {use.name: use for use in sources_of(case.crash).frees}
+    if len(uses) > 1:
+        first, second = list(uses.values())[-2:]
+        return safe(
+            "leave the memory to one of the two that free it",
+            f"{first.name} at {first.place}, {second.name} at {second.place}: what a library keeps, only it may free",
+        )
+    name = views.variable(case)
+    forget = f"{name} = None after it, `if {name} is not None` before it" if name else ""
+    return safe("free once: set the pointer to None after the release, and check it before", forget)

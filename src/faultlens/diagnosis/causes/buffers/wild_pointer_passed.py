@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.buffers.base import BufferCause, carried_out, written
-from faultlens.diagnosis.evidence import accesses, foreign_calls
+from faultlens.diagnosis.evidence import accesses, foreign_calls, views
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Use, sources_of
+from faultlens.diagnosis.evidence.views import Structure
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import Fault
 from faultlens.records.diagnosis import Fix
@@ -79,6 +80,9 @@ class WildPointerPassed(BufferCause):
         argument, call = _argument(case, fault, number), foreign_calls.call_in_sources(case)
         if not foreign_calls.died_in_it(case):
             return None
+        structure = views.structure_given(case.crash, call) if argument is None else None
+        if structure is not None and call is not None:
+            return self._laid_out(case, number, call, structure)
         if foreign_calls.does_as_told(entry):
             strength = STRONG
         elif argument is None or _beside_null(case, fault, call):
@@ -89,6 +93,25 @@ class WildPointerPassed(BufferCause):
         called = f"{name} was called directly by ctypes"
         how = (f"{called}, and its {argument} argument is that number", "registers") if argument else (called, "stack")
         return self._no_address(case, strength, f"Python handed {name} {used}", number, how)
+
+    def _laid_out(self, case: Case, number: int, call: Use, structure: Structure) -> Finding:
+        """A member that C takes for a pointer is another one on Python's side."""
+        known = number in structure.numbers
+        return self.found(
+            case,
+            LIKELY + 0.05 if known else POSSIBLE + 0.05,
+            f"{call.name} took {number:#x} for a pointer, out of `{structure.variable}`, which Python filled: "
+            f"the fields of {structure.name} are not laid out as in C",
+            (f"{call.place}: {call.name} is given `{structure.variable}`, a {structure.name}", "source"),
+            (f"{number} is a number that `{structure.variable}` was filled with", "source") if known else None,
+            (f"{number:#x} is {number}: nothing is ever mapped so low", "memory map"),
+            fixes=(
+                safe(
+                    f"compare {structure.name}._fields_ with the structure in the header",
+                    "same order, same widths (c_int64 for int64_t, c_size_t for size_t), none left out",
+                ),
+            ),
+        )
 
     def _no_address(self, case: Case, strength: float, title: str, number: int, how: tuple[str, str] | None) -> Finding:
         call = foreign_calls.call_in_sources(case)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, mapping_at
-from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.case import Case, Mention
+from faultlens.diagnosis.evidence.views import variable
 from faultlens.diagnosis.evidence.wordings import Wording
 
 # Ways to make a mapping, and to give it up, in the user's own lines.
@@ -39,10 +40,11 @@ class MappingClosed(Cause):
         made, closed = case.mentions(Wording.MAPS), case.mentions(Wording.CLOSES)
         if made is None or (closed is None and case.mentions(Wording.SHARES_MEMORY) is None):
             return None
-        on_purpose = case.mentions(Wording.CLOSES_ON_PURPOSE)
+        on_purpose, name = case.mentions(Wording.CLOSES_ON_PURPOSE), variable(case)
+        array = f"`{name}`" if name else "an array"
         return Finding(
             strength=_strength(case, known_trap=on_purpose is not None),
-            title="an array was used after the mapping that it points into had been closed",
+            title=f"{array} was used after the mapping that it points into had been closed",
             evidence=evidence(
                 *case.fault_evidence[:1],
                 ("nothing is mapped at this address", "/proc/PID/maps"),
@@ -52,10 +54,18 @@ class MappingClosed(Cause):
                 else ("SharedMemory closes itself when it is collected", "source"),
             ),
             fixes=(
-                consider("close the mapping after the last use of its arrays", "keep the owner next to the array"),
-                safe("copy what is needed longer", "np.array(view) before close()"),
+                consider("close the mapping after the last use of its arrays", _keep(made, closed)),
+                safe("copy what is needed longer", f"np.array({name or 'view'}) before the mapping is closed"),
             ),
         )
+
+
+def _keep(made: Mention, closed: Mention | None) -> str:
+    """What to do with the object that owns the mapping."""
+    file, line = (closed or made).file.rpartition("/")[2], (closed or made).line
+    if closed is None:
+        return f"keep the SharedMemory object of {file}:{line} as long as the array: self.owner = …"
+    return f"it is closed at {file}:{line}; keep its owner next to the array"
 
 
 def _touches_hole(case: Case) -> bool:

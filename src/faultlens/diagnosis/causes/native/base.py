@@ -39,11 +39,12 @@ class NativeCause(Cause):
     ) -> Finding:
         """The code that was caught on the stack."""
         package = owner_of(frame) == "package"
-        if self.also_of_races and native_code.others_inside(case, frame):
+        shared = native_code.run_in_parallel(case) and native_code.in_container(case) is not None
+        if self.also_of_races and (shared or native_code.others_inside(case, frame)):
             strength = min(strength, RACED)
         return Finding(
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
-            title=f"{native_code.place(frame)} {did}",
+            title=f"{native_code.place(native_code.written_by(case, frame))} {did}",
             evidence=join(case.fault_evidence[:1], self._given(case), _on_stack(case, frame), evidence(*facts)),
             fixes=(fix, *self._find_place(frame)),
             op=native_code.op_of(case),

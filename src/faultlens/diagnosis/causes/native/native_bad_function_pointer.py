@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, evidence, join, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
-from faultlens.diagnosis.evidence import foreign_calls, native_code
+from faultlens.diagnosis.evidence import accesses, foreign_calls, garbage, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.inspection.owners import owner_of
-from faultlens.records.crash import Frame
+from faultlens.records.crash import Fault, Frame
 from faultlens.records.diagnosis import Fix
 
 _SET = safe("set the pointer before use, and check it before the call")
@@ -21,8 +21,9 @@ class NativeBadFunctionPointer(NativeCause):
     overwritten, or a ctypes callback whose Python object had been garbage-collected.
 
     ## How it looks
-    SIGSEGV where the address is the program counter itself (an execute fault); or, for a ctypes callback that is
-    gone, any death between the library and Python.
+    SIGSEGV where the address is the program counter itself (an execute fault); where the pointer is no address at
+    all, a protection fault at the `call` instruction; for a ctypes callback that is gone, any death between the
+    library and Python.
 
     ## How to prove it
     The CPU could not fetch the instruction at that address; the frame below is the caller. For a callback: the
@@ -64,6 +65,12 @@ class NativeBadFunctionPointer(NativeCause):
             fact = ("the CPU could not fetch an instruction there", "siginfo")
             did = f"led to a call of {fault.address or 0:#x}, where there is no code"
             return _called_by_libc(case, did, keep if callback else _SET, fact, made)
+        if (
+            frame is not None
+            and frame is case.native_stack[0]
+            and (value := accesses.called_no_address(case.crash, fault))
+        ):
+            return self._no_address(case, fault, frame, value, made)
         if fault.access != "execute" or frame is None or frame is not _caller(case):
             return None
         return self.blame(
@@ -74,6 +81,25 @@ class NativeBadFunctionPointer(NativeCause):
             ("the CPU could not fetch an instruction there", "siginfo"),
             made,
             fix=keep if callback else _SET,
+        )
+
+    def _no_address(
+        self, case: Case, fault: Fault, frame: Frame, where: str, made: tuple[str, str] | None
+    ) -> Finding | None:
+        """The CPU refuses the call itself. In memory that was freed, the pointer is just one of the things gone."""
+        held = garbage.used_as_pointer(case.crash, fault)
+        if accesses.freed_link(case.crash, fault) or (held and held.kind == "freed"):
+            return None
+        text = fault.instruction.text if fault.instruction else "the call"
+        return self.blame(
+            case,
+            frame,
+            LIKELY + 0.1,
+            f"called a function pointer that is no address{f': it holds {held.words}' if held else ''}",
+            (f"the CPU refused `{text}`: what {where} holds is no address of code", "instruction"),
+            ("a pointer that was never set, or that was overwritten, looks like this", "registers"),
+            made,
+            fix=_SET,
         )
 
 

@@ -7,15 +7,38 @@ from msgspec.structs import replace
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.causes.next_hunt import hunt_further
-from faultlens.diagnosis.evidence import fenced, foreign_calls, messages, native_code
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import suspects
+from faultlens.inspection.frames import short_function
 from faultlens.records.crash import FencedBlock, Frame
 from faultlens.records.diagnosis import Fix
 
+_DESTRUCTOR = r"(?<!std)::~(?!(?:basic_string|_|vector|shared_ptr|unique_ptr|allocator))\w+\("
+_SHARED = r"_Sp_counted|std::__shared_(?:ptr|count)|std::shared_ptr"
+_CAPSULE = r"capsule_dealloc|dlpack|DLPack|DLManaged|(?i:capsule.*(?:del|dtor|free|gone|destr))"
+
 
 def _owner(case: Case) -> Fix:
+    """By what dies on the stack: who the second owner is."""
+    destructor = native_code.dies(case, _DESTRUCTOR)
+    name = short_function(destructor.function).partition("::~")[0] if destructor else "T"
+    if native_code.dies(case, _CAPSULE):
+        return consider(
+            "call the deleter of a DLPack tensor once: rename the capsule when it is consumed",
+            'PyCapsule_SetName(capsule, "used_dltensor"); its destructor then leaves the tensor alone',
+        )
+    if native_code.dies(case, _SHARED):
+        return consider(
+            f"make one std::shared_ptr<{name}> and copy it",
+            "two that are made of the same bare pointer both delete it; std::enable_shared_from_this helps",
+        )
+    if destructor is not None:
+        return consider(
+            f"forbid copies of {name}, or let them copy what they own",
+            f"{name}(const {name}&) = delete; a copied pointer is freed by both",
+        )
     return consider("give every block one owner", f"unique_ptr, vector{', allocate_temp' * native_code.is_op(case)}")
 
 
@@ -67,13 +90,24 @@ class NativeDoubleFree(NativeCause):
             )
             return replace(found, fixes=(*hunt_further(case), _owner(case)))
         certain = twice is not None and messages.SURELY_TWICE.search(twice)
-        strength = STRONG if certain else LIKELY + 0.07 if twice else LIKELY - 0.1
+        link = accesses.freed_link(case.crash, case.fault) if faulted and case.fault else None
+        strength = STRONG if certain else LIKELY + 0.07 if twice or link else LIKELY - 0.1
         if native_code.on_started_thread(case) or native_code.on_own_thread(case):
             strength -= 0.15  # several threads that free the same block look alike
         if foreign_calls.died_in_it(case) and sources_of(case.crash).frees:
             strength = POSSIBLE  # the function does what Python asks for: free
+        destructor = native_code.dies(case, _DESTRUCTOR)
+        dying = short_function(destructor.function) if destructor else None
+        did = "freed memory that was freed before, or not its own"
         return self.blame(
-            case, frame, strength, "freed memory that was freed before, or not its own", said, fix=_owner(case)
+            case,
+            frame,
+            strength,
+            f"{did}: what it destroys was destroyed before" if dying else did,
+            said,
+            ("the pointer to free holds what glibc leaves in a freed block", "registers") if link else None,
+            (f"an object was being destroyed: {dying}", "native stack") if dying else None,
+            fix=_owner(case),
         )
 
     def _by_fence(self, case: Case, block: FencedBlock, frame: Frame | None) -> Finding | None:

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.causes.next_hunt import hunt_further
-from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, messages, native_code
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.garbage import Garbage
 from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.diagnosis.evidence.wild import through_bad_object
-from faultlens.records.crash import FencedBlock
+from faultlens.records.crash import FencedBlock, Frame
 
 _COMPARE = safe("compare the writes in the custom code with the sizes that were allocated")
 
@@ -50,6 +51,8 @@ class NativeHeapOverflow(NativeCause):
         said = case.said(messages.HEAP_OVERFLOW) if case.signal == "SIGABRT" else None
         invalid = case.said(messages.INVALID_FREE) if case.signal == "SIGABRT" else None
         heap, frame = native_code.in_heap_code(case), native_code.suspect(case)
+        if frame is not None and (held := _overwritten(case, frame)):
+            return self._pointer_overwritten(case, frame, held)
         strength = self._strength(case, said, invalid)
         if strength is None:
             return None
@@ -64,6 +67,22 @@ class NativeHeapOverflow(NativeCause):
             others=suspects(case),
         )
         return replace(found, fixes=(*hunt_further(case), _COMPARE))
+
+    def _pointer_overwritten(self, case: Case, frame: Frame, held: Garbage) -> Finding:
+        """The neighbour of the pointer ran over it, inside of one object too; or an index led out of its table."""
+        found = self.blame(
+            case,
+            frame,
+            POSSIBLE + 0.1,
+            f"used a pointer that is none, it holds {held.words}: data were written over it, or it was read from "
+            "behind the end of a table",
+            (f"data lie where a pointer should be: {held.words}", "registers"),
+            fix=safe(
+                "look for what writes such data in front of the pointer, and bound the write",
+                "a name or an array in the same structure; where the pointer comes from a table, check its index",
+            ),
+        )
+        return replace(found, fixes=(*found.fixes[:1], *hunt_further(case)))
 
     def _by_fence(self, case: Case, block: FencedBlock) -> Finding | None:
         if block.misuse not in ("overflow", "underflow"):
@@ -112,3 +131,14 @@ class NativeHeapOverflow(NativeCause):
         if case.owner == "tensorflow" and sources_of(case.crash).foreign and through_bad_object(case):
             return POSSIBLE  # TensorFlow's objects lie on the same heap as what Python hands to the library
         return None
+
+
+def _overwritten(case: Case, frame: Frame) -> Garbage | None:
+    """The data that the code took for a pointer of its own."""
+    fault = case.fault
+    if fault is None or fault.signal != "SIGSEGV" or frame is not case.native_stack[0] or foreign_calls.handed_in(case):
+        return None
+    if fault.access == "execute" or accesses.called_no_address(case.crash, fault):
+        return None
+    held = garbage.used_as_pointer(case.crash, fault)
+    return held if held and held.kind in garbage.DATA else None

@@ -50,7 +50,7 @@ class NativeNullDereference(NativeCause):
         return self.blame(
             case,
             frame,
-            strength if number is None else min(strength, LIKELY),
+            strength if number is None else min(strength, POSSIBLE + 0.1),
             f"used {case.bad_pointer}" + ("" if number is None else ": null plus an offset or an index, or no pointer"),
             (f"address {fault.address:#x} is null plus the offset of a field", "siginfo") if number is None else None,
             (f"{number:#x} was taken for an address", "registers") if number is not None else None,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, safe
-from faultlens.diagnosis.causes.native.base import NativeCause
-from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, native_code
+from faultlens.diagnosis.causes.native.base import RACED, NativeCause
+from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, native_code
 from faultlens.diagnosis.evidence.addresses import mapping_at
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import sources_of
@@ -59,12 +59,17 @@ class NativeOutOfBounds(NativeCause):
             return None
         if native_code.in_heap_code(case) or fault.code in ("BUS_ADRERR", "BUS_ADRALN"):
             return None
+        if accesses.called_no_address(case.crash, fault):
+            return None  # the call was refused, not an access
         inside, ran_off = accesses.started_inside(case.crash, fault), accesses.ran_off(case.crash, address)
         inside = inside and not accesses.is_wild(fault)
         handed_in = foreign_calls.handed_in(case)
         far = accesses.is_hole(case.crash, address) and not accesses.is_near(case.crash, address)
-        ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in)
+        held = garbage.used_as_pointer(case.crash, fault)
+        ran_off = ran_off or ((far or _in_library(case, address)) and not handed_in and held is None)
         strength = STRONG if inside else LIKELY if ran_off else POSSIBLE - 0.05
+        if not inside and native_code.run_in_parallel(case):
+            strength = min(strength, RACED)  # others run the same kernel: what it shares may have vanished
         if native_code.on_own_thread(case) and sources_of(case.crash).release:
             strength = min(strength, POSSIBLE - 0.05)  # Python may have given back what the thread was still using
         registers = accesses.operand(fault)

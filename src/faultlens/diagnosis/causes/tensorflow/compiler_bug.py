@@ -3,15 +3,19 @@ from __future__ import annotations
 import re
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, Words, consider, evidence, safe
+from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.checks import failed_check
+from faultlens.diagnosis.evidence.native_code import heap_damage
 from faultlens.diagnosis.evidence.tensorflow_code import Activity, activity, leading_frame, uses_foreign_memory
 from faultlens.inspection.frames import short_function
+from faultlens.inspection.owners import owner_of
 from faultlens.records.diagnosis import Fix
 from faultlens.text.safe import one_line
 
 _LLVM = r"LLVM ERROR:[^\n]*|UNREACHABLE executed[^\n]*|PLEASE submit a bug report to [^\n]*llvm[^\n]*"
+GUESSED = 0.3  # who damaged the heap is not known: the compiler allocates much, and so finds it often
 _DOING: dict[Activity, str] = {
     "compiled code": "machine code that XLA made died",
     "compiling": "the compiler died",
@@ -54,7 +58,7 @@ class CompilerBug(Cause):
     def examine(self, case: Case) -> Finding | None:
         if not case.is_native_crash or case.hits_stack_end or case.custom_frame is not None:
             return None
-        doing, llvm = activity(case), case.said(_LLVM) if case.signal in ("SIGABRT", "SIGILL", "SIGTRAP") else None
+        doing, llvm = activity(case), _llvm(case)
         if doing is None and llvm is None:
             return None
         frame, check = leading_frame(case), failed_check(case)
@@ -62,7 +66,7 @@ class CompilerBug(Cause):
         doing = doing or "compiling"
         made = doing == "compiled code"
         return Finding(
-            strength=_strength(doing, check is not None, llvm),
+            strength=GUESSED if heap_damage(case) else _strength(doing, check is not None, llvm),
             title=f"{_DOING[doing]} at {case.op or 'a traced function'}",
             op=case.op,
             evidence=evidence(
@@ -74,9 +78,18 @@ class CompilerBug(Cause):
                 (one_line(llvm, 200), "stderr") if llvm else None,
                 (one_line(check.text, 200), "stderr") if check and not llvm else None,
             ),
-            fixes=(_leave_out(doing), advice.check_arguments(case)),
+            fixes=(*(hunt_further(case) if heap_damage(case) else ()), _leave_out(doing), advice.check_arguments(case)),
             against=(shared,) if shared else (),
         )
+
+
+def _llvm(case: Case) -> str | None:
+    """What LLVM said; numba and others bring another one along, which is none of TensorFlow's."""
+    if case.signal not in ("SIGABRT", "SIGILL", "SIGTRAP"):
+        return None
+    if case.native_stack and not any(owner_of(frame) == "tensorflow" for frame in case.native_stack):
+        return None
+    return case.said(_LLVM)
 
 
 def _strength(doing: Activity, checked: bool, llvm: str | None) -> float:

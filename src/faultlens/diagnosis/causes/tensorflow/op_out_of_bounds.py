@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, WEAK, Cause, Finding, evidence
+from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence import fenced
 from faultlens.diagnosis.evidence.accesses import operand, target
@@ -8,8 +9,9 @@ from faultlens.diagnosis.evidence.addresses import file_at
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.messages import DOUBLE_FREE, HEAP_OVERFLOW, INVALID_FREE
+from faultlens.diagnosis.evidence.misfits import Misfit, misfit
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible, uses_foreign_memory
-from faultlens.diagnosis.evidence.wild import past_buffer
+from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, past_buffer
 from faultlens.inspection.owners import first_owned
 from faultlens.records.crash import Fault, FencedBlock
 
@@ -68,14 +70,16 @@ class OpOutOfBounds(Cause):
 
     def _left_buffer(self, case: Case, fault: Fault) -> Finding | None:
         frame, address = responsible(case), target(fault)
-        if frame is None or address is None or not past_buffer(case) or (address and file_at(case.crash, address)):
+        odd = misfit(case.kernel)
+        of_nothing = beside_null(case) or (odd is not None and at_element_of_nothing(case))
+        if frame is None or address is None or not (past_buffer(case) or of_nothing) or file_at(case.crash, address):
             return None
         shared = uses_foreign_memory(case)
         access = operand(fault)
         registers = "".join(f"; {name} is {value:#x}" for name, value in access.registers.items()) if access else ""
         said = explained(case, self.slug)
         return Finding(
-            strength=_strength(case, shared),
+            strength=_strength(case, shared, of_nothing, odd),
             title=advice.titled(
                 f"{advice.at_work(case)} {'wrote' if fault.access == 'write' else 'read'} outside of its buffers",
                 said,
@@ -86,6 +90,7 @@ class OpOutOfBounds(Cause):
                 (f"`{fault.instruction.text}` went to {address:#x}{registers}", "instruction")
                 if fault.instruction
                 else None,
+                (odd.words, "kernels in flight") if odd and not said else None,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
@@ -94,30 +99,36 @@ class OpOutOfBounds(Cause):
         )
 
     def _damaged_heap(self, case: Case, fault: Fault) -> Finding | None:
-        """The heap is damaged, and only TensorFlow's code could have done it."""
+        """The heap is damaged, and only TensorFlow's code could have done it; that the op did which noticed it is a
+        guess, unless its inputs lead out of its buffers or it is known to."""
         complaint = case.said(HEAP_OVERFLOW) or case.said(INVALID_FREE) or case.said(DOUBLE_FREE)
         if fault.signal != "SIGABRT" or not complaint or case.custom_libraries or uses_foreign_memory(case):
             return None
         if first_owned(case.stack, "tensorflow") is None:
             return None
-        said = explained(case, self.slug)
+        odd, said = misfit(case.kernel), explained(case, self.slug)
+        leads_out = (odd is not None and odd.outside) or bool(advice.known(case, self.slug))
+        did = f"{advice.at_work(case)} may have damaged the heap: it was at work when the damage was found"
         return Finding(
-            strength=LIKELY if case.op else POSSIBLE,
-            title=advice.titled(f"{advice.at_work(case)} damaged the heap: it wrote outside of its buffers", said),
+            strength=LIKELY if leads_out else WEAK,
+            title=advice.titled(did, said),
             op=case.op,
             evidence=evidence(
                 (complaint, "glibc"),
+                (odd.words, "kernels in flight") if odd and not said else None,
                 ("no native code of your own is loaded, and the sources hand out no memory", "/proc/PID/maps"),
                 *case.fault_evidence,
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
+            fixes=(*hunt_further(case), *advice.fixes(case, self.slug, *advice.argument_fixes(case, said))),
         )
 
 
-def _strength(case: Case, shared: str | None) -> float:
+def _strength(case: Case, shared: str | None, of_nothing: bool, odd: Misfit | None) -> float:
+    if of_nothing and (odd is None or not odd.outside):
+        return POSSIBLE if odd is None else LIKELY - 0.1
     if shared or case.custom_libraries or case.crash.exiting:
         return POSSIBLE + 0.05
     if activity(case) is not None:
         return POSSIBLE
-    return STRONG if advice.known(case, OpOutOfBounds.slug) else LIKELY + 0.05
+    return STRONG if (odd and odd.outside) or advice.known(case, OpOutOfBounds.slug) else LIKELY + 0.05
