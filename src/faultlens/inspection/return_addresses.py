@@ -4,6 +4,7 @@ last instruction. What was called from there is told by the address before."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -16,9 +17,7 @@ _SIGNAL_FRAME = "__restore_rt"  # below it stands the instruction that the signa
 def within(stack: Sequence[Frame]) -> list[Address | None]:
     """For each frame, innermost first, an offset in its library that surely lies inside of its function."""
     interrupted = {stack[0].address} if stack else set()
-    interrupted |= {
-        outer.address for inner, outer in zip(stack, stack[1:], strict=False) if inner.function == _SIGNAL_FRAME
-    }
+    interrupted |= {outer.address for inner, outer in pairwise(stack) if inner.function == _SIGNAL_FRAME}
     return [
         frame.offset if not frame.offset or frame.address in interrupted else Address(frame.offset - 1)
         for frame in stack

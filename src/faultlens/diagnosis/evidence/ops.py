@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from faultlens.diagnosis.evidence import traced
+from faultlens.diagnosis.evidence import traced, user_calls
 from faultlens.diagnosis.evidence.kernels import kernel_at_fault, user_op
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.inspection.frames import is_own, short_function, user_frame
 from faultlens.inspection.owners import owner_of
 from faultlens.knowledge.carriers import is_carrier
 from faultlens.knowledge.op_names import registered
+from faultlens.knowledge.tflite_ops import tflite_op
 from faultlens.records.crash import Crash, Frame, Thread
 
 # TensorFlow generates one Python function per op.
@@ -67,11 +68,11 @@ _IN_MESSAGE = (
     re.compile(r"\{\{node (?:[\w./-]*/)?(\w+?)(?:_\d+)?\}\}"),
 )
 
-# Python functions that only hand a call on.
-_PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
-_HANDS_ON = re.compile(r"^<|^__|^(?:_?wrapper|error_handler|op_dispatch_handler|op_wrapper|wrapped|inner|new_func)$")
-_VERSIONED = re.compile(r"(?:_v\d)?(?:_with_dispatch)?$")
-_PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!python/eager/)")
+# Objects that users never see: what died in their destructors is told by what the program did.
+_PLUMBING = re.compile(
+    r"(?:Buffer|Handle|Tensor|Shape|Spec|Ptr|Status|Executor|Context|Device|Manager|Thread\w*|Pool|State|Impl|Base"
+    r"|Allocator|Closure|Function|Graph|Node|Map|Set|List|Vector|Storage)$"
+)
 
 
 def loads_tensorflow(crash: Crash) -> bool:
@@ -97,13 +98,15 @@ def op_at_fault(crash: Crash) -> str | None:
     return (
         _thrown_op(crash)
         or kernel_op(frames)
+        or _tflite_op(frames)
         or _dataset_op(frames)
         or kernel_op(waiting)
         or traced.compiled_function(crash, user_frame(crash), (*frames, *waiting))
         or _object_op(frames)
         or traced.configured(crash, frames)
         or _dataset_op(waiting)
-        or _public_call(launching)
+        or user_calls.public_call(crash, launching)
+        or user_calls.called_back_by(launching)
         or traced.called_function(crash, launching, user_frame(crash))
         or generated
     )
@@ -209,19 +212,12 @@ def _object_op(frames: Iterable[Frame]) -> str | None:
     """The class of a TensorFlow object that was being destroyed."""
     first = next((frame for frame in frames if owner_of(frame) == "tensorflow"), None)
     match = _DESTROYED.search(first.function) if first else None
-    return match[1] if match else None
+    return match[1] if match and not _PLUMBING.search(match[1]) else None
 
 
-def _public_call(thread: Thread | None) -> str | None:
-    """The function of TensorFlow or Keras that the user's own line called, or the nearest that has a telling name."""
-    called: list[Frame] = []
-    for frame in (frame for frame in (thread.frames if thread else ()) if frame.kind == "python"):
-        if is_own(frame):
-            break
-        if _PUBLIC.search(frame.file or "") and not _HANDS_ON.search(frame.function):
-            called.insert(0, frame)
-    ranked = sorted(called, key=lambda f: (f.function.startswith("_"), bool(_PASSING_FILE.search(f.file or ""))))
-    return _VERSIONED.sub("", ranked[0].function) if ranked else None
+def _tflite_op(frames: Iterable[Frame]) -> str | None:
+    """The innermost kernel of TensorFlow Lite: "CONV_2D"."""
+    return next((op for frame in frames if frame.kind == "native" and (op := tflite_op(frame.function))), None)
 
 
 def _op_in_exception(crash: Crash) -> str | None:
