@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from faultlens.diagnosis.evidence import traced, user_calls
+from faultlens.diagnosis.evidence import custom_ops, traced, user_calls
 from faultlens.diagnosis.evidence.kernels import kernel_at_fault, user_op
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.inspection.frames import is_own, short_function, user_frame
@@ -81,6 +80,11 @@ def loads_tensorflow(crash: Crash) -> bool:
 
 def op_at_fault(crash: Crash) -> str | None:
     """The most specific name that the facts give; None where no op is to be seen."""
+    name = _name_at_fault(crash)
+    return (custom_ops.named_after(name, custom_ops.loaded_ops(crash)) or name) if name else None
+
+
+def _name_at_fault(crash: Crash) -> str | None:
     in_flight = kernel_at_fault(crash)
     if in_flight is not None and not is_carrier(in_flight.op):
         return user_op(in_flight)
@@ -147,15 +151,9 @@ def generated_op(thread: Thread | None) -> str | None:
     return None
 
 
-def loaded_ops(crash: Crash) -> tuple[str, ...]:
-    """Ops of libraries that the user's sources load and call: lib = tf.load_op_library(…); lib.pad_right(x)."""
-    found = [name for text in crash.sources.values() for name in _called_on_op_libraries(text)]
-    return tuple(dict.fromkeys(_camel(name) for name in found))
-
-
 def _op_of_function(name: str) -> str:
     name = name.removesuffix("_eager_fallback")
-    return registered(name) or _camel(name)
+    return registered(name) or custom_ops.camel(name)
 
 
 def _op_of_class(name: str, arguments: str, inner: Iterable[Frame]) -> str:
@@ -241,34 +239,8 @@ def _same_op(generated: str, kernel: str) -> str | None:
     return kernel + generated[len(kernel) :] if left.startswith(right) else None
 
 
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
-
-
 def _is_module(frame: Frame) -> bool:
     return frame.function.startswith("<")
-
-
-def _called_on_op_libraries(text: str) -> Iterator[str]:
-    tree = traced.parse(text)
-    for node in declarations(tree) if tree else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield node.func.attr
-
-
-def declarations(tree: ast.AST) -> Iterator[ast.stmt | ast.expr]:
-    """Where libraries of ops are loaded, and the calls of their functions."""
-    loads = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and "load_op_library" in ast.dump(node.value)
-    ]
-    yield from loads
-    libraries = {target.id for node in loads for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            direct = isinstance(owner, ast.Call) and "load_op_library" in ast.dump(owner.func)
-            if direct or (isinstance(owner, ast.Name) and owner.id in libraries):
-                yield node
 
 
 def native_place(frame: Frame) -> str:

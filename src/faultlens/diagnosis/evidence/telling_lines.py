@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence import locks, ops, sources, traced
+from faultlens.diagnosis.evidence import custom_ops, locks, sources, traced
 from faultlens.diagnosis.evidence.wordings import ANY
 from faultlens.inspection.owners import custom_libraries
 from faultlens.records.crash import Crash
@@ -15,7 +15,7 @@ from faultlens.records.crash import Crash
 def telling_lines(crash: Crash) -> dict[str, set[int]]:
     """For each of the sources of a crash, which must be whole."""
     modules = {PurePosixPath(path).name.partition(".")[0] for path in custom_libraries(crash)}
-    own_ops = {op.lower() for op in ops.loaded_ops(crash)}
+    own_ops = {op.lower() for op in custom_ops.loaded_ops(crash)}
     trees = {path: traced.parse(text) for path, text in crash.sources.items()}
     defined = {
         node.name
@@ -48,4 +48,4 @@ def _statements(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
             yield node
     yield from sources.declarations(tree)
     yield from traced.declarations(tree)
-    yield from ops.declarations(tree)
+    yield from custom_ops.declarations(tree)

@@ -8,7 +8,8 @@ from typing import ClassVar
 from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, evidence, join
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.ops import loaded_ops, loads_tensorflow
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import Suspect
 from faultlens.inspection.owners import owner_of

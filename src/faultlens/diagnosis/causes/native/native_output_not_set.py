@@ -8,7 +8,7 @@ from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, evidence, s
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.causes.native.native_wrong_dtype import INVALID
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.ops import loaded_ops
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops
 
 _MISSING = re.compile(r"Missing \d+-th output from (?:node )?(?:\{\{node )?(?P<node>[\w/.]+)\}*")
 
