@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence import custom_ops, locks, sources, traced
+from faultlens.diagnosis.evidence import crowds, custom_ops, locks, sources, traced
 from faultlens.diagnosis.evidence.wordings import ANY
 from faultlens.inspection.owners import custom_libraries
 from faultlens.records.crash import Crash
@@ -49,3 +49,4 @@ def _statements(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
     yield from sources.declarations(tree)
     yield from traced.declarations(tree)
     yield from custom_ops.declarations(tree)
+    yield from crowds.declarations(tree)
