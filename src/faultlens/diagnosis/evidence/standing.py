@@ -5,6 +5,7 @@ leads the program waits for says whose work counts: a busy thread is no progress
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from faultlens.diagnosis.evidence.locks import Blocked, blocked_threads, deadlock
@@ -17,11 +18,15 @@ BUSY = 0.05  # of one CPU; timers and pools that look for work take less
 MOVES = 4096  # bytes a second; who only says that he still waits writes less
 RESTING = 0.35  # of the time between the looks
 SAME = 3  # lines of output; who writes the same again only says that he still waits
+_CLOCK = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]?|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"
+    r"|\b\d+(?:\.\d+)? ?(?:s|secs?|seconds|min|minutes|h|hours)\b"
+)
 _LOOP = 3  # frames of Python between the wait and the event loop
 _INNERMOST = 15  # what stands between a wait and the call of the standard library
 
 # "unclear": somebody works, but whether the program waits for that is not known. "unknown": it was looked at only once.
-# "writing": it sleeps, and between its sleeps it writes a little, again and again something else.
+# "writing": it sleeps or waits, and in between it writes a little, again and again something else.
 State = Literal["advancing", "computing", "moving data", "writing", "unclear", "waiting", "unknown"]
 AT_WORK: tuple[State, ...] = ("advancing", "computing", "moving data", "writing")
 
@@ -94,6 +99,8 @@ def _rests(crash: Crash, found: Standing) -> bool:
     activity, wait = crash.activity, found.wait
     if activity is None or wait is None or wait.kind in ("time", "input") or in_pace(crash):
         return False
+    if _writes_between_waits(crash, found):
+        return False
     return (activity.idle or 0.0) >= RESTING * activity.seconds
 
 
@@ -111,6 +118,8 @@ def _state(crash: Crash, found: Standing) -> State:
         return "unclear"  # some work, others wait for locks
     if not busy and _writes_between_sleeps(crash, found):
         return "writing"
+    if not busy and _writes_between_waits(crash, found):
+        return "writing" if _last_lines(crash) else "unclear"  # what it writes, nobody has seen
     if busy and (wait is None or wait.kind in ("workers", "results", "thread")):
         return "computing"
     return "unclear" if busy else "waiting"
@@ -175,8 +184,27 @@ def _writes_between_sleeps(crash: Crash, found: Standing) -> bool:
     sleeps = found.wait is not None and found.wait.kind == "time"
     if not (sleeps or in_idle_event_loop(thread)) or thread is None or not written or thread.moved == 0:
         return False  # one that wrote is another thread, if its own number is known
-    told = (crash.output.stdout or "").splitlines()[-SAME:], (crash.output.stderr or "").splitlines()[-SAME:]
-    return not any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
+    return not _repeats_itself(crash)
+
+
+def _writes_between_waits(crash: Crash, found: Standing) -> bool:
+    """It waits for others, but never for long: `while not done.wait(1)`. In between it writes, to the end."""
+    thread, activity = found.thread, crash.activity
+    if found.wait is None or found.wait.kind != "results" or thread is None or activity is None:
+        return False
+    lately = activity.quiet is not None and activity.quiet < RESTING * activity.seconds
+    return lately and bool(thread.moved) and not _repeats_itself(crash)
+
+
+def _repeats_itself(crash: Crash) -> bool:
+    """Who writes the same again, but for the time, only says that he still waits."""
+    told = ([_CLOCK.sub("", line).strip() for line in lines] for lines in _last_lines(crash))
+    return any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
+
+
+def _last_lines(crash: Crash) -> list[list[str]]:
+    texts = (crash.output.stdout or "", crash.output.stderr or "")
+    return [lines for text in texts if (lines := text.splitlines()[-SAME:])]
 
 
 def _seconds(crash: Crash) -> float:
