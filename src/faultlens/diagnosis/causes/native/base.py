@@ -43,6 +43,8 @@ class NativeCause(Cause):
             title=f"{native_code.place(frame)} {did}",
             evidence=join(case.fault_evidence[:1], _on_stack(case, frame), evidence(*facts)),
             fixes=(fix, *self._find_place(frame)),
+            # Its own thread is beside what Python does meanwhile: the line that set it to work is of interest.
+            location=custom_call(case) if case.location is None and owner_of(frame) == "custom" else None,
             op=native_code.op_of(case),
         )
 
@@ -114,6 +116,7 @@ def custom_call(case: Case) -> Location | None:
         for use in sources.calls
         if use.name.replace("_", "").lower() in ops or (use.receiver in modules and use.receiver)
     }
+    lines = lines or {use.location for use in sources.foreign}
     return lines.pop() if len(lines) == 1 else None
 
 
