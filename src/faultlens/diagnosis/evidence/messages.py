@@ -52,6 +52,12 @@ _BEFORE = re.compile(
 )
 _AFTER = re.compile(r"\s*(?:\[\[(?:\{\{)?node .*|\[Op:\w+\](?: name:.*)?)$")
 STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
+# Of TensorFlow's coordination service: who has not come yet. More than these may be missing.
+_WAITED_FOR = re.compile(
+    r"Waiting for (?P<there>\d+)/(?P<all>\d+) tasks to connect[^\n]*"
+    r"(?:\n[^\n]*stragglers:(?P<names>(?:\s*\n?/job:\S+)+))?"
+)
+_CONNECTED = re.compile(r"All \d+ tasks? (?:have|has) connected|all tasks? (?:have|has) connected", re.I)
 
 
 class CheckFailure(NamedTuple):
@@ -74,6 +80,17 @@ def fatal_on_its_own(text: str) -> str:
 def check_failure(crash: Crash) -> CheckFailure | None:
     matches = list(_FATAL_LOG.finditer(fatal_on_its_own(crash.output.stderr or "")))
     return CheckFailure(matches[-1]["text"].strip(), matches[-1]["place"]) if matches else None
+
+
+def stragglers(crash: Crash) -> str | None:
+    """ "/job:worker/replica:0/task:1": the tasks of a cluster that are still waited for, as far as they are named."""
+    text = crash.output.stderr or ""
+    matches = list(_WAITED_FOR.finditer(text))
+    if not matches or _CONNECTED.search(text, matches[-1].end()):
+        return None
+    missing = int(matches[-1]["all"]) - int(matches[-1]["there"])
+    names = (matches[-1]["names"] or "").split()[:3]
+    return ", ".join(names) or (f"{missing} of {matches[-1]['all']} tasks of the cluster" if missing > 0 else None)
 
 
 def termination(crash: Crash) -> Termination | None:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from faultlens.diagnosis.evidence.locks import Blocked, blocked_threads, deadlock
 from faultlens.diagnosis.evidence.pace import SOME_STEPS, in_pace, stalled_for
+from faultlens.diagnosis.evidence.user_calls import called_back_by
 from faultlens.inspection.frames import is_own, main_thread
 from faultlens.inspection.waiting import Wait, is_helper, is_idle, wait_of
 from faultlens.records.crash import Crash, Frame, Thread
@@ -66,14 +67,27 @@ def standing(crash: Crash) -> Standing:
 
 def thread_to_blame(crash: Crash) -> Thread | None:
     """The thread that launched the work; where it only joins others, one of those that run the user's code, and of
-    these one that waits."""
+    these one that waits; where it waits for TensorFlow, the code of the user's that TensorFlow waits for."""
     thread = crash.launching_thread or main_thread(crash)
+    if (called := _called_back(crash, thread)) is not None:
+        return called
     if thread is None or not any(_is_join(frame) for frame in thread.frames[:_INNERMOST]):
         return thread
     others = [other for other in crash.threads if other is not thread and own_line(other)]
     if not others:  # what feeds a queue has no line of the user's
         others = [other for other in crash.threads if (wait := wait_of(other)) and wait.kind == "output"]
     return next((other for other in others if other not in _busy(crash)), next(iter(others), thread))
+
+
+def _called_back(crash: Crash, thread: Thread | None) -> Thread | None:
+    wait = wait_of(thread) if thread else None
+    if wait is None or wait.kind != "workers":
+        return None
+    others = [other for other in crash.threads if other is not thread and called_back_by(other)]
+    waiting = [(other, wait) for other in others if (wait := wait_of(other))]
+    if len(waiting) < len(others) or _busy(crash):
+        return None  # some of it goes on
+    return next((other for other, wait in waiting if wait.kind in ("results", "lock")), None)
 
 
 def in_idle_event_loop(thread: Thread | None) -> bool:

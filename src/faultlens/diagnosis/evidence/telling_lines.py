@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence import crowds, custom_ops, locks, sources, traced
+from faultlens.diagnosis.evidence import awaited, crowds, custom_ops, locks, sources, traced
 from faultlens.diagnosis.evidence.wordings import ANY
 from faultlens.inspection.owners import custom_libraries
 from faultlens.records.crash import Crash
@@ -23,12 +23,15 @@ def telling_lines(crash: Crash) -> dict[str, set[int]]:
         for node in (ast.walk(tree) if tree else ())
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
+    parsed = [path for path, tree in trees.items() if tree]
+    named = awaited.mentions([tree for tree in trees.values() if tree]) if crash.was_running else {}
     found: dict[str, set[int]] = {}
     for path, text in crash.sources.items():
         found[path] = {number for number, line in enumerate(text.split("\n"), 1) if ANY.search(line.split("#")[0])}
         if tree := trees[path]:
             found[path] |= {node.lineno for node in _statements(tree)}
             found[path] |= {node.lineno for node in locks.lock_lines(tree)} if crash.was_running else set()
+            found[path] |= named.get(parsed.index(path), set())
             found[path] |= set(_calls(text, modules, own_ops, defined))
     return found
 
