@@ -9,6 +9,7 @@ from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, 
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.custom_ops import loaded_ops
+from faultlens.diagnosis.evidence.installed import fixes_for_caller
 from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import Suspect
@@ -42,7 +43,7 @@ class NativeCause(Cause):
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(frame)} {did}",
             evidence=join(case.fault_evidence[:1], _on_stack(case, frame), evidence(*facts)),
-            fixes=(fix, *self._find_place(frame)),
+            fixes=fixes_for_caller(case, frame) if package else (fix, *self._find_place(frame)),
             # Its own thread is beside what Python does meanwhile: the line that set it to work is of interest.
             location=custom_call(case) if case.location is None and owner_of(frame) == "custom" else None,
             op=native_code.op_of(case),
@@ -61,7 +62,7 @@ class NativeCause(Cause):
             evidence=join(
                 case.fault_evidence[:1], _on_stack(case, frame) if at_work else (), evidence(*fenced.facts_of(block))
             ),
-            fixes=(fix, *((_report(frame),) if package else ())),
+            fixes=fixes_for_caller(case, frame) if package else (fix,),
             op=native_code.op_of(case),
             by_fence=True,
         )
@@ -95,8 +96,6 @@ class NativeCause(Cause):
     def _find_place(self, frame: Frame) -> tuple[Fix, ...]:
         """What finds the line, where it is not known yet."""
         owner, known = owner_of(frame), frame.file is not None and frame.line is not None
-        if owner == "package":
-            return (_report(frame),)
         if owner != "custom" or (known and not self.done_before):
             return ()
         library = native_code.library_of(frame)
@@ -136,10 +135,3 @@ def _rebuild(names: str, program: bool = False) -> Fix:
     first = "" if program else "LD_PRELOAD the matching libasan.so and libstdc++.so; "
     stops = "it then stops at the wrong access with file and line."
     return consider(f"rebuild {names} with -g -O1 -fsanitize=address and run it again", first + stops)
-
-
-def _report(frame: Frame) -> Fix:
-    return consider(
-        f"update the package that {frame.library and frame.library.rpartition('/')[2]} belongs to, or report the crash",
-        "The native stack in this report is what its authors need.",
-    )
