@@ -6,15 +6,13 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from faultlens.diagnosis.evidence.traced import library_names, parse
 from faultlens.inspection.frames import is_own
 from faultlens.records.crash import Crash, Frame, Thread
 
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/")
-_PACKAGE = re.compile(r"^(?:tensorflow|keras|tf_keras)\b")
-# What runs a function of the user's, or an op, and is not what a user calls.
-_INTERNAL = re.compile(
-    r"/python/eager/(?!(?:context|backprop|forwardprop|remote)\.py$)|/gen_\w+\.py$|/iterator_ops\.py$"
-)
+# What runs functions and ops: a user's call only where it stands in the user's line.
+_RUNS = re.compile(r"/python/eager/|/gen_\w+\.py$|/iterator_ops\.py$")
 # Python functions that only hand a call on.
 _PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
 _HANDS_ON = re.compile(r"^<|^__|^(?:_?wrapper|error_handler|op_dispatch_handler|op_wrapper|wrapped|inner|new_func)$")
@@ -48,7 +46,7 @@ def public_call(crash: Crash, thread: Thread | None) -> str | None:
         if told := _as_known(crash, name, called):
             return told
     public = [f for f in called if not f.function.startswith("_") and not _HANDS_ON.search(f.function)]
-    named = [frame for frame in public if not _INTERNAL.search(frame.file or "")]
+    named = [frame for frame in public if frame is called[0] or not _RUNS.search(frame.file or "")]
     ranked = sorted(named, key=lambda frame: bool(_PASSING_FILE.search(frame.file or "")))
     return _VERSIONED.sub("", ranked[0].function) if ranked else None
 
@@ -105,22 +103,10 @@ def _as_known(crash: Crash, name: str, called: Sequence[Frame]) -> str | None:
     return name if name[:1].isupper() and called[0].function in _MAKES_OBJECT else None
 
 
-def _imported(crash: Crash) -> frozenset[str]:
+def _imported(crash: Crash) -> set[str]:
     """Names under which the sources know TensorFlow, Keras and what is in them."""
-    names: set[str] = set()
-    for text in crash.sources.values():
-        for line in text.splitlines():
-            words = line.strip()
-            if match := re.match(r"from ([\w.]+) import (.+)", words):
-                if _PACKAGE.match(match[1]):
-                    bound = (re.split(r"\bas\b", part)[-1].strip(" ()\\") for part in match[2].split(","))
-                    names.update(bound)
-            elif words.startswith("import "):
-                for part in words[len("import ") :].split(","):
-                    module, _, alias = part.strip().partition(" as ")
-                    if _PACKAGE.match(module):
-                        names.add(alias.strip() or module.partition(".")[0])
-    return frozenset(names)
+    trees = (tree for text in crash.sources.values() if (tree := parse(text)))
+    return {name for tree in trees for name in library_names(tree)}
 
 
 def _dotted(node: ast.expr) -> str:

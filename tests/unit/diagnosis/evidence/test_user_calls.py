@@ -84,6 +84,18 @@ def test_what_only_hands_on_is_never_named() -> None:
     assert named(crash("train()", running="train()")) is None  # TensorFlow has no part in it
 
 
+def test_a_traced_function_is_named_with_the_calls_in_it() -> None:
+    source = "import tensorflow as tf\nfrom tensorflow.python.ops import collective_ops\n@tf.function\ndef total(x):\n"
+    source += "    return collective_ops.all_reduce(x)\n"
+    eager = f"{TENSORFLOW}/eager"
+    called = (
+        inside("call_function", f"{eager}/context.py"),
+        inside("__call__", f"{eager}/polymorphic_function/polymorphic_function.py"),
+        inside("error_handler", f"{TENSORFLOW}/util/traceback_utils.py"),
+    )
+    assert op_at_fault(crash("total(1)", *called, running="total(1)", imports=source)) == "total (all_reduce)"
+
+
 def test_code_that_tensorflow_calls_back_is_named_by_who_calls_it() -> None:
     iterator = f"{TENSORFLOW}/data/ops/iterator_ops.py"
     thread = Thread(
