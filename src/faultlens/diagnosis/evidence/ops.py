@@ -103,7 +103,7 @@ def _name_at_fault(crash: Crash) -> str | None:
         _thrown_op(crash)
         or kernel_op(frames)
         or _tflite_op(frames)
-        or _dataset_op(frames)
+        or (_dataset_op(frames) if crashed else _awaited_dataset(crash, frames))
         or kernel_op(waiting)
         or traced.compiled_function(crash, user_frame(crash), (*frames, *waiting))
         or _object_op(frames)
@@ -204,6 +204,13 @@ def _dataset_op(frames: Iterable[Frame]) -> str | None:
         if frame.kind == "native" and (match := _DATASET.search(frame.function)):
             return registered(match["name"]) or match["name"]
     return None
+
+
+def _awaited_dataset(crash: Crash, frames: Iterable[Frame]) -> str | None:
+    """The dataset that keeps a pipeline waiting: the innermost on the thread that works for the one waited for."""
+    waited = _dataset_op(frames)
+    chains = ([op for frame in thread.frames if (op := _dataset_op((frame,)))] for thread in crash.threads)
+    return next((chain[0] for chain in chains if waited in chain and chain[0] != waited), waited)
 
 
 def _object_op(frames: Iterable[Frame]) -> str | None:

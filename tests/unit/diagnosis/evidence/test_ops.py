@@ -185,3 +185,15 @@ def test_a_kernel_of_a_custom_op_is_told_by_the_registered_name(kernel: str, cal
         kind="native", function=f"{kernel}::Compute(tensorflow::OpKernelContext*)", library="/home/ada/o.so"
     )
     assert op_at_fault(crash(compute, sources=sources)) == op
+
+
+def test_of_a_pipeline_that_hangs_the_dataset_at_its_end_is_named() -> None:
+    next_of = "tensorflow::data::{}DatasetOp::Dataset::Iterator::GetNextInternal(x)"
+    waiting = Thread(id=1, launched=True, frames=(native(next_of.format("ParallelMap")), python("main")))
+    works = Thread(id=2, frames=(native(next_of.format("DataService")), native(next_of.format("ParallelMap"))))
+    elsewhere = Thread(id=3, frames=(native(next_of.format("Shuffle")), native(next_of.format("Prefetch"))))
+    hung = Crash(outcome=Outcome(kind="timeout"), method="agent", threads=(waiting, elsewhere, works))
+    assert op_at_fault(hung) == "DataServiceDataset"
+    assert (
+        op_at_fault(Crash(outcome=Outcome(kind="timeout"), method="agent", threads=(waiting,))) == "ParallelMapDataset"
+    )
