@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from faultlens.diagnosis.evidence.traced import parse
@@ -36,6 +36,11 @@ _DOES = {
     "dequeue_up_to": "puts anything in",
     "enqueue": "takes anything out",
 }
+# Whose methods these are: of other classes nothing is claimed.
+_CLASSES = frozenset({
+    "Event", "Condition", "Semaphore", "BoundedSemaphore", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue",
+    "JoinableQueue", "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue",
+})  # fmt: skip
 _METHODS = frozenset(_ENDED_BY) | {method for methods in _ENDED_BY.values() for method in methods}
 
 
@@ -57,7 +62,8 @@ class Awaited(NamedTuple):
     ended_by: str  # "items.put()"
     does: str  # what would end it: "puts anything in"
     enders: tuple[Ender, ...]
-    handed_on: bool  # to others, who may know it by another name
+    is_known: bool  # what it is, and that nobody else has it under another name
+    parties: int | None  # of a Barrier: how many must come
 
 
 def awaited(crash: Crash, line: Frame | None) -> Awaited | None:
@@ -75,12 +81,18 @@ def awaited(crash: Crash, line: Frame | None) -> Awaited | None:
         for call in _calls(text)
         if call.method in _ENDED_BY[wait.method] and _same(call.receiver, wait.receiver)
     )
+    name = _last(wait.receiver)
+    handed_on = any(_hands_on(text, name) for text in crash.sources.values())
+    made = [call for text in crash.sources.values() for call in _made(text, name)]
+    classes = {_named(call.func) for call in made}
+    parties = made[0].args[0] if classes == {"Barrier"} and made[0].args else None
     return Awaited(
         f"{wait.receiver}.{wait.method}()",
         f"{wait.receiver}.{_ENDED_BY[wait.method][0]}()",
         _DOES[wait.method],
         enders,
-        any(_hands_on(text, _last(wait.receiver)) for text in crash.sources.values()),
+        len(classes) == 1 and classes <= _CLASSES and not handed_on,
+        parties.value if isinstance(parties, ast.Constant) and isinstance(parties.value, int) else None,
     )
 
 
@@ -130,6 +142,24 @@ def _calls(text: str) -> Iterator[_Call]:
             receiver = ast.unparse(node.func.value)
             if receiver.replace(".", "").isidentifier():
                 yield _Call(node, receiver, node.func.attr, within)
+
+
+def _made(text: str, name: str) -> Iterator[ast.Call]:
+    """The calls whose result is given this name."""
+    tree = parse(text) if name in text else None
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from _results(targets, node.value, name)
+
+
+def _results(targets: Sequence[ast.expr], value: ast.expr, name: str) -> Iterator[ast.Call]:
+    for target in targets:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for each, its_value in zip(target.elts, value.elts, strict=False):
+                yield from _results([each], its_value, name)
+        elif _named(target) == name and isinstance(value, ast.Call):
+            yield value
 
 
 def _hands_on(text: str, name: str) -> bool:

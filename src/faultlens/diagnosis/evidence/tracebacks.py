@@ -22,6 +22,7 @@ _CHAINED = (
 _WORKER = '"""'  # multiprocessing and concurrent.futures quote the traceback of the worker
 # With these lines Python introduces exceptions that do not end the program.
 _SIDESHOW = re.compile(r"^(?:Exception ignored |Exception in thread |Error in atexit|Process \S*Process-\d)")
+_THREAD = re.compile(r"^Exception in thread (?P<name>.+?):$")
 _DESTRUCTORS = ("__del__", "__dealloc__")
 
 
@@ -54,6 +55,15 @@ def uncaught_exception(text: str) -> PythonException | None:
         if before.before == _WORKER and last.before in _CHAINED:
             return before.exception._replace(frames=before.exception.frames + last.exception.frames)
     return last.exception
+
+
+def failed_thread(text: str) -> tuple[str, str] | None:
+    """The last thread that an exception ended, as Python names it, and what it says."""
+    for block in reversed(list(_blocks(_DECORATION.sub("", text).split("\n")))):
+        if match := _THREAD.match(block.before):
+            error = block.exception
+            return f"thread {match['name']}", f"{error.type}: {error.message}".removesuffix(": ")
+    return None
 
 
 def _is_sideshow(block: _Block) -> bool:

@@ -86,6 +86,30 @@ def test_of_one_that_is_handed_on_nothing_is_claimed(source: str) -> None:
     assert first(hung(waiting(1, *in_queue(7), launched=True), source=source)).title.endswith("`items.get()`")
 
 
+def test_nor_of_what_is_no_queue() -> None:
+    source = SOURCE.replace("queue.Queue()", "make()").replace("items.put(i)", "pass")
+    assert first(hung(waiting(1, *in_queue(7), launched=True), source=source)).title.endswith("`items.get()`")
+
+
+def test_a_barrier_is_told_how_many_have_come() -> None:
+    source = "import threading\ngate = threading.Barrier(3)\ndef work(i):\n    gate.wait()\n"
+    inside = python("wait", 600, "/usr/lib/python3.11/threading.py")
+    threads = [waiting(number, inside, python("work", 4), launched=number == 1) for number in (1, 2)]
+    found = first(hung(*threads, source=source))
+    assert found.title.endswith("`gate.wait()`, to which 2 of 3 have come")
+    assert found.fixes[0].title == "start as many threads as the Barrier is made for (3)"
+
+
+def test_a_thread_that_an_exception_ended_is_named() -> None:
+    said = (
+        "Exception in thread Thread-1 (produce):\nTraceback (most recent call last):\n"
+        '  File "/home/ada/train.py", line 5, in produce\nValueError: bad item\n'
+    )
+    found = first(hung(waiting(1, *in_queue(7), launched=True), stderr=said))
+    assert found.title.endswith("`items.get()`, and thread Thread-1 (produce) ended by ValueError: bad item")
+    assert found.fixes[0].title == "mend what ended thread Thread-1 (produce): ValueError: bad item"
+
+
 def test_nor_while_somebody_is_on_the_way() -> None:
     busy = waiting(2, python("produce", 4))
     crash = hung(waiting(1, *in_queue(7), launched=True), busy)

@@ -23,6 +23,7 @@ from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
 from faultlens.diagnosis.evidence.messages import stragglers
 from faultlens.diagnosis.evidence.pace import stalled_for
 from faultlens.diagnosis.evidence.standing import Standing, in_idle_event_loop, own_line, standing
+from faultlens.diagnosis.evidence.tracebacks import failed_thread
 from faultlens.diagnosis.evidence.user_calls import called_back_by
 from faultlens.inspection.frames import package_of, short_function
 from faultlens.inspection.owners import owner_of
@@ -217,8 +218,14 @@ def _awaited(found: Standing) -> Awaited | None:
 
 
 def _why_for_ever(named: Awaited, found: Standing) -> str:
-    if named.handed_on or found.process.children:
-        return ""  # others may know it by another name
+    if named.parties is not None and found.thread is not None:
+        line = own_line(found.thread)
+        here = [each for each in found.process.threads if (at := own_line(each)) and line and at.line == line.line]
+        return f", to which {len(here)} of {named.parties} have come" if len(here) < named.parties else ""
+    if (ended := failed_thread(found.process.output.stderr or "")) is not None:
+        return f", and {ended[0]} ended by {ended[1]}"
+    if not named.is_known or found.process.children:
+        return ""
     if not named.enders:
         return f", and no line of the program {named.does}"
     if not any(is_reached(found.process, ender) for ender in named.enders):
@@ -230,6 +237,10 @@ def _fix_of(named: Awaited, found: Standing) -> Fix:
     if not _why_for_ever(named, found):
         enders = ", ".join(f"{ender.call} at {ender.place}" for ender in named.enders[:MOST_TOLD])
         return consider("look at who should end the wait", enders or "the stacks of all threads are in the report")
+    if named.parties is not None:
+        return consider(f"start as many threads as the Barrier is made for ({named.parties})", "or make it for fewer")
+    if (ended := failed_thread(found.process.output.stderr or "")) is not None:
+        return consider(f"mend what ended {ended[0]}: {ended[1]}", "and tell those who wait, in a finally: or except:")
     if not named.enders:
         return consider(f"let somebody call `{named.ended_by}`", "on every way, also where an exception is raised")
     ender = named.enders[0]
