@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from faultlens.diagnosis.rank import diagnose
+
 
 def test_a_healthy_program(run) -> None:
     done = run("print('fine')")
@@ -135,6 +137,22 @@ def test_a_hang_shows_the_children_too(run) -> None:
     done = run(program, options=["--timeout", "1"])
     assert [child.outcome.kind for child in done.died.children] == ["timeout"]
     assert any(frame.line == 2 for thread in done.died.children[0].threads for frame in thread.frames)
+
+
+POLLS = """
+import threading, time
+done, files = threading.Event(), 0
+while not done.wait(0.2):
+    {counts}
+    print("files read:", files, flush=True)
+"""
+
+
+@pytest.mark.parametrize(("counts", "cause"), [("files += 1", "time-limit"), ("pass", "hang")])
+def test_a_loop_around_a_short_wait_is_judged_by_what_it_prints(run, tmp_path: Path, counts: str, cause: str) -> None:
+    (tmp_path / "main.py").write_text(POLLS.format(counts=counts))
+    done = run([sys.executable, "main.py"], options=["--timeout", "4"])
+    assert diagnose(done.died).diagnoses[0].cause == cause
 
 
 def test_a_program_that_computes_until_its_time_limit_did_not_hang(run, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def diagnosed(name: str) -> Report:
     rival = Diagnosis(
         cause="another-cause", code="FL998", confidence=0.41, title="the op library is of another TensorFlow"
     )
-    not_so = RuledOut(cause="illegal-instruction", because="the instruction is an ordinary mov")
+    not_so = RuledOut(cause="stack-overflow", because="the instruction is an ordinary mov")
     return replace(found, diagnoses=(first, rival), ruled_out=(not_so,))
 
 

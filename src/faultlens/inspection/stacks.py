@@ -21,6 +21,7 @@ from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.merging import PythonFrame, is_interpreter, merge
 from faultlens.inspection.numbering import thread_numbers
 from faultlens.inspection.python_threads import is_illegible, python_threads, with_legible_names
+from faultlens.inspection.return_addresses import name_callers, within
 from faultlens.inspection.stack_scan import caller_of_jump, scan_stack
 from faultlens.records import crash
 from faultlens.records.crash import Address, Frame, Thread
@@ -204,6 +205,7 @@ def _threads(
                 raise NoStacksError(str(error)) from error
             return _threads_apart(read, unwind_all, faults, str(error))
     stacks = _native_stacks(found, mappings)
+    name_callers(stacks.values())
     _mark_approximate(stacks)
     return _merged(found, stacks, faults)
 
@@ -321,17 +323,19 @@ def _native_frame(frame: NativeFrame, mappings: Sequence[crash.Mapping]) -> Fram
 def _mark_approximate(stacks: unwind.Stacks) -> None:
     """Names in stripped libraries are those of the nearest exported function, right or wrong."""
     offsets: dict[str, set[int]] = {}
-    for frame in (frame for stack in stacks.values() for frame in stack):
-        if frame.library and frame.offset and not frame.file and frame.function != "??":
-            offsets.setdefault(frame.library, set()).add(frame.offset)
+    inside = {tid: within(stack) for tid, stack in stacks.items()}
+    for tid, stack in stacks.items():
+        for frame, offset in zip(stack, inside[tid], strict=True):
+            if frame.library and offset and not frame.file and frame.function != "??":
+                offsets.setdefault(frame.library, set()).add(offset)
     exported = {
         path: symbols.lookup(path, found, exported_only=True)
         for path, found in offsets.items()
         if symbols.is_stripped(path)
     }
-    for stack in stacks.values():
+    for tid, stack in stacks.items():
         for index, frame in enumerate(stack):
-            symbol = exported.get(frame.library or "", {}).get(frame.offset or 0)
+            symbol = exported.get(frame.library or "", {}).get(inside[tid][index] or 0)
             if symbol and not symbol.exact and symbol.name == frame.function and not frame.file:
                 stack[index] = replace(frame, approximate=True)
 

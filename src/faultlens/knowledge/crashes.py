@@ -73,7 +73,8 @@ def _tried(op: str | None, release: tuple[int, ...]) -> Iterator[Known]:
 
 
 def _unversioned(op: str) -> str:
-    return re.sub(r"v\d$", "", plain(op))
+    """Of a function of TensorFlow's its last name: "tf.nest.flatten" is flatten."""
+    return re.sub(r"v\d$", "", plain(op.rpartition(".")[2]))
 
 
 def _release(version: str) -> tuple[int, ...] | None:

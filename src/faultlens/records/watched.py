@@ -32,7 +32,8 @@ class Activity(Record, frozen=True):
     read: int | None = None  # by system calls and over TCP
     written: int | None = None
     steps: int | None = None  # made, where the program's loop is known
-    idle: float | None = None  # seconds before the limit in which it did next to nothing
+    idle: float | None = None  # seconds before the limit in which it did next to nothing …
+    quiet: float | None = None  # … and in which it wrote nothing at all
 
 
 LimitOf = Literal["control group", "machine", "program"]  # program: the size that the user named for it

@@ -13,6 +13,15 @@ from faultlens.records.crash import Crash, Frame
 from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Location, RuledOut
 from faultlens.records.report_file import Report
 
+_CERTAIN = 0.9
+# What people hold to be behind an end by these signals, whatever the rest says.
+_FOLKLORE = {
+    "SIGBUS": ("mapped-file-truncated", "out-of-memory-kill"),
+    "SIGILL": ("illegal-instruction",),
+    "SIGKILL": ("out-of-memory-kill",),
+    "SIGSEGV": ("out-of-memory-kill", "stack-overflow", "op-null-dereference"),
+}
+
 
 def subject(report: Report) -> Crash:
     """The process the report is about."""
@@ -62,15 +71,23 @@ def frame_at(location: Location, crash: Crash) -> Frame:
 
 
 def tempting(report: Report, most: int) -> tuple[RuledOut, ...]:
-    """Ruled-out causes worth a mention: in turn one of each family, those next to the verdict first."""
+    """Ruled-out causes worth a mention: in turn one of each family, those next to the verdict first. Where that is
+    certain, only those that people suspect behind any such end."""
     found = verdict(report)
     own = _family(found.cause) if found else None
+    end = subject(report).outcome.signal or ""
     families: dict[str | None, list[RuledOut]] = defaultdict(list)
     for other in report.ruled_out:
-        families[_family(other.cause)].append(other)
+        family = _family(other.cause)
+        if not _is_certain(found) or family in (own, None) or other.cause in _FOLKLORE.get(end, ()):
+            families[family].append(other)
     ordered = sorted(families, key=lambda family: family != own)
     rounds = zip_longest(*(families[family] for family in ordered))
     return tuple(other for other in chain.from_iterable(rounds) if other)[:most]
+
+
+def _is_certain(found: Diagnosis | None) -> bool:
+    return found is not None and not is_unknown(found) and found.confidence >= _CERTAIN
 
 
 def _family(slug: str) -> str | None:

@@ -46,15 +46,19 @@ class LastMoments:
         self._before: dict[int, _Glance] = {}
         self._last: dict[int, _Glance] = {}
         self._pipes: PipeEnds | None = None  # of the processes that were looked at last
-        self._worked: dict[int, float] = {}  # when the last slice ended in which a process did something
+        self._worked: dict[int, float] = {}  # when the last slice ended in which a process did something …
+        self._wrote: dict[int, float] = {}  # … or wrote at least a little
 
     def look(self, family: Sequence[int]) -> None:
         """Now and then until the limit, and at it: then with the processes that are looked into."""
         now = {pid: _glance(pid, self._loop(pid)) for pid in family}
         self._before = self._before or now
         for pid, glance in now.items():
-            if pid not in self._last or _has_worked(_between(self._last[pid], glance)):
+            since = _between(self._last[pid], glance) if pid in self._last else None
+            if since is None or _has_worked(since):
                 self._worked[pid] = glance.time
+            if since is None or since.written:
+                self._wrote[pid] = glance.time
         self._last = now
         self._pipes = None
         self.next_look = min(self.next_look + self._slice, self.timeout)
@@ -75,7 +79,8 @@ class LastMoments:
             for thread in crash.threads
         )
         idle = round(after.time - self._worked[crash.pid or 0], 3)
-        activity = replace(_between(before, after), limit=self.timeout, idle=idle)
+        quiet = round(after.time - self._wrote[crash.pid or 0], 3)
+        activity = replace(_between(before, after), limit=self.timeout, idle=idle, quiet=quiet)
         return replace(crash, threads=tuple(threads), activity=activity)
 
 

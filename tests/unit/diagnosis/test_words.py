@@ -224,7 +224,7 @@ def hangs(said: str) -> Crash:
 def test_tasks_that_did_not_come() -> None:
     found = first(hangs(WAITING))
     assert found.cause == "hang"
-    assert found.title == "no progress: waiting for 1 of 2 tasks to connect: /job:worker/replica:0/task:1"
-    assert "TF_CONFIG" in found.fixes[0].detail
+    assert "/job:worker/replica:0/task:1" in found.title
+    assert any("TF_CONFIG" in fix.title + fix.detail for fix in found.fixes)
     came = f"{WAITING}I0 1 c.cc:1] /job:worker/replica:0/task:1 has connected to coordination service. Incarnation: 5\n"
     assert "tasks" not in diagnose(hangs(came)).diagnoses[0].title

@@ -67,7 +67,7 @@ def test_verdict() -> None:
         "93% sure",
         "2 native libraries",
         "Or perhaps FL998",
-        "illegal-instruction the instruction is an ordinary mov",
+        "stack-overflow the instruction is an ordinary mov",
         "load every table before the first call safe",
         "rdi0x0000000000000000",
         "8 × tf_inter_op (4260, 4261",

@@ -24,7 +24,7 @@ def test_document() -> None:
         "> 24 |             loss = step(images, labels)\n",
         "- rdi, through which it reads, is 0 (registers)\n",
         "### Fix\n\n- load every table before the first call *(safe)*: call `fast_gather.load(path)` for",
-        "- `illegal-instruction`: the instruction is an ordinary mov\n",
+        "- `stack-overflow`: the instruction is an ordinary mov\n",
         "FastGatherOp<…>::Compute                      fast_gather.so\n",
         "| tensorflow-cpu | 2.21.0 |\n",
         "```sh\nfaultlens run -- python train.py --epochs '<redacted>'\n```\n",

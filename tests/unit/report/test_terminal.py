@@ -78,7 +78,7 @@ def test_verbose_has_the_sources_of_the_proof_rivals_and_what_was_ruled_out() ->
         "            vocabulary names\n"
         "          · return an error from the op when a table is missing  (needs thought)",
         "      or  · FL998 another-cause: the op library is of another TensorFlow (41%\n            sure)",
-        "     not  · illegal-instruction: the instruction is an ordinary mov",
+        "     not  · stack-overflow: the instruction is an ordinary mov",
         "happened  python died by SIGSEGV in train.py:24 (main) → fast_gather.so,\n"
         "          FastGatherOp<…>::Compute, thread 'tf_Compute'",
     ]
@@ -387,3 +387,17 @@ def test_hostile_content_on_any_stream(encoding: str) -> None:
     stream.flush()
     shown = stream.buffer.getvalue()  # type: ignore[attr-defined]
     assert b"SIGSEGV" in shown and b"\x1b" not in shown
+
+
+def test_of_a_certain_verdict_only_what_people_suspect_is_said_not_to_be() -> None:
+    out = ("out-of-memory-kill", "duplicate-openmp", "thread-limit", "native-unaligned-access")
+    others = tuple(RuledOut(cause=cause, because="a fact") for cause in out)
+    report = replace(recorded.diagnosed("segv_in_custom_op"), ruled_out=others)
+    sure = replace(report.diagnoses[0], cause="native-null-dereference", confidence=0.9)
+
+    def told(diagnosis: Diagnosis) -> list[str]:
+        text = recorded.plain(replace(report, diagnoses=(diagnosis,)), verbose=True)
+        return re.findall(r"([a-z-]+): a fact", text)
+
+    assert told(sure) == ["native-unaligned-access", "out-of-memory-kill"]
+    assert set(told(replace(sure, confidence=0.6))) == set(out)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from faultlens.diagnosis.evidence import user_calls
+from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.kernels import user_op
 from faultlens.knowledge.op_arguments import Parameter, parameters
 from faultlens.op_model.arrays import DTYPES, MAX_RANK, Value, values_of
@@ -65,11 +65,11 @@ class Given(NamedTuple):
 def given(kernel: Kernel, sources: Mapping[str, str], location: Location | None) -> Given:
     op = user_op(kernel)
     names = list(_names(op, kernel))
-    call = user_calls.call_of(op, sources, location)
+    call = call_arguments.call_of(op, sources, location)
     defined = list(dict.fromkeys(parameter.name for parameter, _ in names if parameter))
-    written = user_calls.written(call, defined) if call else {}
+    written = call_arguments.written(call, defined) if call else {}
     if call and not defined:  # an op of the user's own: known by what stands in the call
-        names = [(None, text or name) for (_, name), text in zip_longest(names, user_calls.names(call, len(names)))]
+        names = [(None, text or name) for (_, name), text in zip_longest(names, call_arguments.names(call, len(names)))]
     arguments = [
         Argument(name, tensor, parameter.ranks if parameter else (), written.get(name, ""))
         for (parameter, name), tensor in zip(names, kernel.inputs, strict=False)
@@ -88,13 +88,13 @@ def as_written(
     op: str | None, sources: Mapping[str, str], location: Location | None, variables: Iterable[Variable]
 ) -> Given | None:
     """Where no kernel was in flight: the numbers that stand in the user's call."""
-    call = user_calls.call_of(op, sources, location)
-    if call is None and (made := user_calls.dataset_call(op, sources)):
+    call = call_arguments.call_of(op, sources, location)
+    if call is None and (made := call_arguments.dataset_call(op, sources)):
         call, location = made
     if call is None or location is None or op is None:
         return None
     known = {each.name: value for each in variables if (value := number_of(each)) is not None}
-    return Given(op, (), user_calls.numbers(call, sources, location, known))
+    return Given(op, (), call_arguments.numbers(call, sources, location, known))
 
 
 def number_of(variable: Variable) -> object | None:

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from faultlens.diagnosis.evidence import accesses, addresses, arguments, fenced, messages, ops, user_calls
+from faultlens.diagnosis.evidence import accesses, addresses, arguments, call_arguments, fenced, messages, ops
 from faultlens.diagnosis.evidence.arguments import Given
 from faultlens.diagnosis.evidence.kernels import in_words, kernel_at_fault
 from faultlens.diagnosis.evidence.last_words import python_exception
@@ -225,7 +225,7 @@ class Case:
     @cached_property
     def called(self) -> str | None:
         """The function that the user's line called: what to name where no op is to be seen."""
-        return user_calls.called_at(user_frame(self.crash), self.crash.sources) if self.is_native_crash else None
+        return call_arguments.called_at(user_frame(self.crash), self.crash.sources) if self.is_native_crash else None
 
     def mentions(self, wording: Wording) -> Mention | None:
         """The last line of the user's sources that matches, comments left out."""

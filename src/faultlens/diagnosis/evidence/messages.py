@@ -67,10 +67,16 @@ FAILED_CHECK = re.compile(r"(?:^F\d{4} |: F )\S.*\] Check failed: ")
 NOT_OF_ARGUMENTS = re.compile(
     r"pthread_create|CUDA|cuda|coordination_service|Too many open files|No space left|[Oo]ut of memory|random_device"
 )
-_WAITS_FOR_TASKS = re.compile(r"[Ww]aiting for (?P<missing>\d+)/(?P<all>\d+) tasks to connect")
-_ALL_CONNECTED = re.compile(r"has connected to coordination service|[Bb]arrier\([^)\n]*\) has passed")
-_TASK = re.compile(r"/job:\w+/replica:\d+/task:\d+")
 STACK_SMASHED = re.compile(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*[^\n]*")
+# Of TensorFlow's coordination service: who has not come yet. More than these may be missing.
+_WAITED_FOR = re.compile(
+    r"Waiting for (?P<missing>\d+)/(?P<all>\d+) tasks to connect[^\n]*"
+    r"(?:\n[^\n]*stragglers:(?P<names>(?:\s*\n?/job:\S+)+))?"
+)
+_CONNECTED = re.compile(
+    r"all (?:\d+ )?tasks? (?:have|has) connected|has connected to coordination service|barrier\([^)\n]*\) has passed",
+    re.I,
+)
 
 
 class CheckFailure(NamedTuple):
@@ -95,6 +101,17 @@ def check_failure(crash: Crash) -> CheckFailure | None:
     return CheckFailure(matches[-1]["text"].strip(), matches[-1]["place"]) if matches else None
 
 
+def stragglers(crash: Crash) -> str | None:
+    """ "/job:worker/replica:0/task:1": the tasks of a cluster that are still waited for, as far as they are named."""
+    text = crash.output.stderr or ""
+    matches = list(_WAITED_FOR.finditer(text))
+    if not matches or _CONNECTED.search(text, matches[-1].end()):
+        return None
+    missing = int(matches[-1]["missing"])
+    names = (matches[-1]["names"] or "").split()[:3]
+    return ", ".join(names) or (f"{missing} of {matches[-1]['all']} tasks of the cluster" if missing > 0 else None)
+
+
 def termination(crash: Crash) -> Termination | None:
     matches = list(_TERMINATE.finditer(crash.output.stderr or ""))
     return Termination(matches[-1]["type"], matches[-1]["what"]) if matches else None
@@ -106,17 +123,6 @@ def plain_message(details: str) -> str:
     telling = (line for line in lines if not _WRAPPING.match(line)) if _WRAPPED.match(lines[0]) else iter(lines)
     line = next(telling, lines[0])
     return _AFTER.sub("", _BEFORE.sub("", line)).strip() or line.strip()
-
-
-def missing_tasks(crash: Crash) -> str | None:
-    """What the coordination service of a cluster waits for, in its last words on that."""
-    text = crash.output.stderr or ""
-    waits, connected = list(_WAITS_FOR_TASKS.finditer(text)), list(_ALL_CONNECTED.finditer(text))
-    if not waits or (connected and connected[-1].start() > waits[-1].start()):
-        return None
-    names = _TASK.findall(text[waits[-1].end() : waits[-1].end() + _LINE_LIMIT])
-    named = f": {', '.join(dict.fromkeys(names[:3]))}" if names else ""
-    return f"waiting for {waits[-1]['missing']} of {waits[-1]['all']} tasks to connect{named}"
 
 
 def said(crash: Crash, pattern: str | re.Pattern[str]) -> str | None:

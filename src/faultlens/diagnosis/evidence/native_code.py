@@ -10,10 +10,13 @@ from msgspec.structs import replace
 
 from faultlens.diagnosis.evidence import foreign_calls, messages
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops, named_after
+from faultlens.diagnosis.evidence.kernels import user_op
+from faultlens.diagnosis.evidence.ops import kernel_op
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.inspection.frames import is_kernel, is_main, is_nameless, package_of, short_function, without_dying
 from faultlens.inspection.owners import owner_of
+from faultlens.knowledge.carriers import is_carrier
 from faultlens.records.crash import Frame, Thread
 
 _EXTENSION = re.compile(r"\.(?:cpython-[^.]*|abi3|pypy[^.]*)\.so$")
@@ -102,10 +105,15 @@ def op_of(case: Case) -> str | None:
     """The custom op: the one at work, or the ones that the sources load when the crash came later."""
     thrown = case.thrown.frames if case.thrown else ()
     custom = [frame for frame in (*case.native_stack, *thrown) if owner_of(frame) == "custom"]
-    # Kernels are named after their ops: "LookupKernel::Compute".
-    called = (op for frame in custom for op in loaded_ops(case.crash) if frame.function.startswith(op))
+    ops = loaded_ops(case.crash)
+    if case.kernel is not None and custom and not is_carrier(case.kernel.op):
+        return user_op(case.kernel)
+    if case.op in ops:
+        return case.op
+    # Kernels are named after their ops, more or less: "LookupKernel::Compute".
+    called = (op for frame in custom for op in ops if frame.function.startswith(op))
     if kernel := next(called, None) or kernel_op(custom):
-        return kernel
+        return named_after(kernel, ops) or (ops[0] if len(ops) == 1 else kernel)
     if suspect(case) is not None:
         at_work = any(owner_of(frame) == "tensorflow" for frame in case.stack)
         return case.op if at_work else None

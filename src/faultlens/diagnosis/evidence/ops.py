@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from faultlens.diagnosis.evidence import traced
+from faultlens.diagnosis.evidence import custom_ops, traced, user_calls
 from faultlens.diagnosis.evidence.kernels import kernel_at_fault, user_op
 from faultlens.diagnosis.evidence.last_words import python_exception
 from faultlens.inspection.frames import is_own, short_function, user_frame
 from faultlens.inspection.owners import owner_of
 from faultlens.knowledge.carriers import is_carrier
 from faultlens.knowledge.op_names import registered
+from faultlens.knowledge.tflite_ops import tflite_op
 from faultlens.records.crash import Crash, Frame, Thread
 
 # TensorFlow generates one Python function per op.
@@ -67,11 +67,11 @@ _IN_MESSAGE = (
     re.compile(r"\{\{node (?:[\w./-]*/)?(\w+?)(?:_\d+)?\}\}"),
 )
 
-# Python functions that only hand a call on.
-_PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
-_HANDS_ON = re.compile(r"^<|^__|^(?:_?wrapper|error_handler|op_dispatch_handler|op_wrapper|wrapped|inner|new_func)$")
-_VERSIONED = re.compile(r"(?:_v\d)?(?:_with_dispatch)?$")
-_PUBLIC = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/(?!python/eager/)")
+# Objects that users never see: what died in their destructors is told by what the program did.
+_PLUMBING = re.compile(
+    r"(?:Buffer|Handle|Tensor|Shape|Spec|Ptr|Status|Executor|Context|Device|Manager|Thread\w*|Pool|State|Impl|Base"
+    r"|Allocator|Closure|Function|Graph|Node|Map|Set|List|Vector|Storage)$"
+)
 
 
 def loads_tensorflow(crash: Crash) -> bool:
@@ -80,6 +80,11 @@ def loads_tensorflow(crash: Crash) -> bool:
 
 def op_at_fault(crash: Crash) -> str | None:
     """The most specific name that the facts give; None where no op is to be seen."""
+    name = _name_at_fault(crash)
+    return (custom_ops.named_after(name, custom_ops.loaded_ops(crash)) or name) if name else None
+
+
+def _name_at_fault(crash: Crash) -> str | None:
     in_flight = kernel_at_fault(crash)
     if in_flight is not None and not is_carrier(in_flight.op):
         return user_op(in_flight)
@@ -97,13 +102,15 @@ def op_at_fault(crash: Crash) -> str | None:
     return (
         _thrown_op(crash)
         or kernel_op(frames)
-        or _dataset_op(frames)
+        or _tflite_op(frames)
+        or (_dataset_op(frames) if crashed else _awaited_dataset(crash, frames))
         or kernel_op(waiting)
         or traced.compiled_function(crash, user_frame(crash), (*frames, *waiting))
         or _object_op(frames)
         or traced.configured(crash, frames)
         or _dataset_op(waiting)
-        or _public_call(launching)
+        or user_calls.public_call(crash, launching)
+        or user_calls.called_back_by(launching)
         or traced.called_function(crash, launching, user_frame(crash))
         or generated
     )
@@ -144,15 +151,9 @@ def generated_op(thread: Thread | None) -> str | None:
     return None
 
 
-def loaded_ops(crash: Crash) -> tuple[str, ...]:
-    """Ops of libraries that the user's sources load and call: lib = tf.load_op_library(…); lib.pad_right(x)."""
-    found = [name for text in crash.sources.values() for name in _called_on_op_libraries(text)]
-    return tuple(dict.fromkeys(_camel(name) for name in found))
-
-
 def _op_of_function(name: str) -> str:
     name = name.removesuffix("_eager_fallback")
-    return registered(name) or _camel(name)
+    return registered(name) or custom_ops.camel(name)
 
 
 def _op_of_class(name: str, arguments: str, inner: Iterable[Frame]) -> str:
@@ -205,23 +206,23 @@ def _dataset_op(frames: Iterable[Frame]) -> str | None:
     return None
 
 
+def _awaited_dataset(crash: Crash, frames: Iterable[Frame]) -> str | None:
+    """The dataset that keeps a pipeline waiting: the innermost on the thread that works for the one waited for."""
+    waited = _dataset_op(frames)
+    chains = ([op for frame in thread.frames if (op := _dataset_op((frame,)))] for thread in crash.threads)
+    return next((chain[0] for chain in chains if waited in chain and chain[0] != waited), waited)
+
+
 def _object_op(frames: Iterable[Frame]) -> str | None:
     """The class of a TensorFlow object that was being destroyed."""
     first = next((frame for frame in frames if owner_of(frame) == "tensorflow"), None)
     match = _DESTROYED.search(first.function) if first else None
-    return match[1] if match else None
+    return match[1] if match and not _PLUMBING.search(match[1]) else None
 
 
-def _public_call(thread: Thread | None) -> str | None:
-    """The function of TensorFlow or Keras that the user's own line called, or the nearest that has a telling name."""
-    called: list[Frame] = []
-    for frame in (frame for frame in (thread.frames if thread else ()) if frame.kind == "python"):
-        if is_own(frame):
-            break
-        if _PUBLIC.search(frame.file or "") and not _HANDS_ON.search(frame.function):
-            called.insert(0, frame)
-    ranked = sorted(called, key=lambda f: (f.function.startswith("_"), bool(_PASSING_FILE.search(f.file or ""))))
-    return _VERSIONED.sub("", ranked[0].function) if ranked else None
+def _tflite_op(frames: Iterable[Frame]) -> str | None:
+    """The innermost kernel of TensorFlow Lite: "CONV_2D"."""
+    return next((op for frame in frames if frame.kind == "native" and (op := tflite_op(frame.function))), None)
 
 
 def _op_in_exception(crash: Crash) -> str | None:
@@ -250,34 +251,8 @@ def _same_op(generated: str, kernel: str) -> str | None:
     return kernel + generated[len(kernel) :] if left.startswith(right) else None
 
 
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
-
-
 def _is_module(frame: Frame) -> bool:
     return frame.function.startswith("<")
-
-
-def _called_on_op_libraries(text: str) -> Iterator[str]:
-    tree = traced.parse(text)
-    for node in declarations(tree) if tree else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield node.func.attr
-
-
-def declarations(tree: ast.AST) -> Iterator[ast.stmt | ast.expr]:
-    """Where libraries of ops are loaded, and the calls of their functions."""
-    loads = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and "load_op_library" in ast.dump(node.value)
-    ]
-    yield from loads
-    libraries = {target.id for node in loads for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            direct = isinstance(owner, ast.Call) and "load_op_library" in ast.dump(owner.func)
-            if direct or (isinstance(owner, ast.Name) and owner.id in libraries):
-                yield node
 
 
 def native_place(frame: Frame) -> str:

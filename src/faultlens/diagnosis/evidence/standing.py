@@ -5,10 +5,12 @@ leads the program waits for says whose work counts: a busy thread is no progress
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from faultlens.diagnosis.evidence.locks import Blocked, blocked_threads, deadlock
 from faultlens.diagnosis.evidence.pace import SOME_STEPS, in_pace, stalled_for
+from faultlens.diagnosis.evidence.user_calls import called_back_by
 from faultlens.inspection.frames import is_own, main_thread
 from faultlens.inspection.waiting import Wait, is_helper, is_idle, wait_of
 from faultlens.records.crash import Crash, Frame, Thread
@@ -17,11 +19,15 @@ BUSY = 0.05  # of one CPU; timers and pools that look for work take less
 MOVES = 4096  # bytes a second; who only says that he still waits writes less
 RESTING = 0.35  # of the time between the looks
 SAME = 3  # lines of output; who writes the same again only says that he still waits
+_CLOCK = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]?|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"
+    r"|\b\d+(?:\.\d+)? ?(?:s|secs?|seconds|min|minutes|h|hours)\b"
+)
 _LOOP = 3  # frames of Python between the wait and the event loop
 _INNERMOST = 15  # what stands between a wait and the call of the standard library
 
 # "unclear": somebody works, but whether the program waits for that is not known. "unknown": it was looked at only once.
-# "writing": it sleeps, and between its sleeps it writes a little, again and again something else.
+# "writing": it sleeps or waits, and in between it writes a little, again and again something else.
 State = Literal["advancing", "computing", "moving data", "writing", "unclear", "waiting", "unknown"]
 AT_WORK: tuple[State, ...] = ("advancing", "computing", "moving data", "writing")
 
@@ -61,14 +67,27 @@ def standing(crash: Crash) -> Standing:
 
 def thread_to_blame(crash: Crash) -> Thread | None:
     """The thread that launched the work; where it only joins others, one of those that run the user's code, and of
-    these one that waits."""
+    these one that waits; where it waits for TensorFlow, the code of the user's that TensorFlow waits for."""
     thread = crash.launching_thread or main_thread(crash)
+    if (called := _called_back(crash, thread)) is not None:
+        return called
     if thread is None or not any(_is_join(frame) for frame in thread.frames[:_INNERMOST]):
         return thread
     others = [other for other in crash.threads if other is not thread and own_line(other)]
     if not others:  # what feeds a queue has no line of the user's
         others = [other for other in crash.threads if (wait := wait_of(other)) and wait.kind == "output"]
     return next((other for other in others if other not in _busy(crash)), next(iter(others), thread))
+
+
+def _called_back(crash: Crash, thread: Thread | None) -> Thread | None:
+    wait = wait_of(thread) if thread else None
+    if wait is None or wait.kind != "workers":
+        return None
+    others = [other for other in crash.threads if other is not thread and called_back_by(other)]
+    waiting = [(other, wait) for other in others if (wait := wait_of(other))]
+    if len(waiting) < len(others) or _busy(crash):
+        return None  # some of it goes on
+    return next((other for other, wait in waiting if wait.kind in ("results", "lock")), None)
 
 
 def in_idle_event_loop(thread: Thread | None) -> bool:
@@ -94,6 +113,8 @@ def _rests(crash: Crash, found: Standing) -> bool:
     activity, wait = crash.activity, found.wait
     if activity is None or wait is None or wait.kind in ("time", "input") or in_pace(crash):
         return False
+    if _writes_between_waits(crash, found):
+        return False
     return (activity.idle or 0.0) >= RESTING * activity.seconds
 
 
@@ -111,6 +132,8 @@ def _state(crash: Crash, found: Standing) -> State:
         return "unclear"  # some work, others wait for locks
     if not busy and _writes_between_sleeps(crash, found):
         return "writing"
+    if not busy and _writes_between_waits(crash, found):
+        return "writing" if _last_lines(crash) else "unclear"  # what it writes, nobody has seen
     if busy and (wait is None or wait.kind in ("workers", "results", "thread")):
         return "computing"
     return "unclear" if busy else "waiting"
@@ -175,8 +198,27 @@ def _writes_between_sleeps(crash: Crash, found: Standing) -> bool:
     sleeps = found.wait is not None and found.wait.kind == "time"
     if not (sleeps or in_idle_event_loop(thread)) or thread is None or not written or thread.moved == 0:
         return False  # one that wrote is another thread, if its own number is known
-    told = (crash.output.stdout or "").splitlines()[-SAME:], (crash.output.stderr or "").splitlines()[-SAME:]
-    return not any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
+    return not _repeats_itself(crash)
+
+
+def _writes_between_waits(crash: Crash, found: Standing) -> bool:
+    """It waits for others, but never for long: `while not done.wait(1)`. In between it writes, to the end."""
+    thread, activity = found.thread, crash.activity
+    if found.wait is None or found.wait.kind != "results" or thread is None or activity is None:
+        return False
+    lately = activity.quiet is not None and activity.quiet < RESTING * activity.seconds
+    return lately and bool(thread.moved) and not _repeats_itself(crash)
+
+
+def _repeats_itself(crash: Crash) -> bool:
+    """Who writes the same again, but for the time, only says that he still waits."""
+    told = ([_CLOCK.sub("", line).strip() for line in lines] for lines in _last_lines(crash))
+    return any(len(lines) == SAME and len(set(lines)) == 1 for lines in told)
+
+
+def _last_lines(crash: Crash) -> list[list[str]]:
+    texts = (crash.output.stdout or "", crash.output.stderr or "")
+    return [lines for text in texts if (lines := text.splitlines()[-SAME:])]
 
 
 def _seconds(crash: Crash) -> float:

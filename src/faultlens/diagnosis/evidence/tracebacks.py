@@ -27,6 +27,7 @@ _CHAINED = (
 _WORKER = '"""'  # multiprocessing and concurrent.futures quote the traceback of the worker
 # With these lines Python introduces exceptions that do not end the program.
 _SIDESHOW = re.compile(r"^(?:Exception ignored |Exception in thread |Error in atexit|Process \S*Process-\d)")
+_THREAD = re.compile(r"^Exception in thread (?P<name>.+?):$")
 _DESTRUCTORS = ("__del__", "__dealloc__")
 
 
@@ -66,6 +67,15 @@ def dumped_frames(text: str) -> tuple[Frame, ...]:
     """Where the thread stood that died, as faulthandler printed it."""
     dumps = _DUMPED.findall(text)
     return tuple(map(_made, _DUMPED_FRAME.finditer(dumps[-1]))) if dumps else ()
+
+
+def failed_thread(text: str) -> tuple[str, str] | None:
+    """The last thread that an exception ended, as Python names it, and what it says."""
+    for block in reversed(list(_blocks(_DECORATION.sub("", text).split("\n")))):
+        if match := _THREAD.match(block.before):
+            error = block.exception
+            return f"thread {match['name']}", f"{error.type}: {error.message}".removesuffix(": ")
+    return None
 
 
 def _is_sideshow(block: _Block) -> bool:

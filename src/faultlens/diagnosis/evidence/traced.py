@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from faultlens.inspection.frames import short_function, without_dying
@@ -18,6 +18,8 @@ _RUNS_COMPILED = re.compile(
 _CALLS_TRACED = re.compile(r"/tensorflow/python/eager/(?:polymorphic_function/|def_function)")
 _CONFIGURING = re.compile(r"\bTFE_NewContext\b|\bTF_NewSession\b|DeviceFactory::")
 _CONFIG = re.compile(r"\bconfig\b|ConfigProto|SessionOptions")
+_PACKAGE = re.compile(r"^(?:tensorflow|keras|tf_keras)\b")
+_USUAL_NAMES = frozenset({"tf", "tensorflow", "keras", "tnp", "np", "K"})
 
 
 class Traced(NamedTuple):
@@ -71,6 +73,7 @@ def traced_functions(text: str) -> Iterator[Traced]:
         return
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     wrapped: dict[str, tuple[list[str], bool]] = {}
+    modules = _USUAL_NAMES | set(library_names(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
@@ -82,12 +85,13 @@ def traced_functions(text: str) -> Iterator[Traced]:
                 wrapped.setdefault(_name(argument), ([], _asks_for_xla(node.value)))[0].extend(variables)
     for name, (variables, xla) in wrapped.items():
         body = functions.get(name)
-        yield Traced(name, tuple(variables), tuple(name for _, name in _library_calls(body)) if body else (), xla)
+        calls = tuple(name for _, name in _library_calls(body, modules)) if body else ()
+        yield Traced(name, tuple(variables), calls, xla)
 
 
 def declarations(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """Functions that are traced with the calls in them, and configuration calls."""
-    wrapped = set()
+    wrapped, modules = set(), _USUAL_NAMES | set(library_names(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_tracer(node.value):
             yield node
@@ -100,7 +104,7 @@ def declarations(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
             yield from traced
             if traced or node.name in wrapped:
                 yield node
-                yield from (call for call, _ in _library_calls(node))
+                yield from (call for call, _ in _library_calls(node, modules))
 
 
 def parse(text: str) -> ast.Module | None:
@@ -108,6 +112,16 @@ def parse(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def library_names(tree: ast.AST) -> Iterator[str]:
+    """Names under which a source knows TensorFlow, Keras and what is in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            known = (alias for alias in node.names if _PACKAGE.match(alias.name))
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in known)
+        elif isinstance(node, ast.ImportFrom) and _PACKAGE.match(node.module or ""):
+            yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _is_tracer(node: ast.expr) -> bool:
@@ -130,14 +144,12 @@ def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else "lambda"
 
 
-def _library_calls(body: ast.AST) -> Iterator[tuple[ast.Call, str]]:
+def _library_calls(body: ast.AST, modules: Collection[str]) -> Iterator[tuple[ast.Call, str]]:
     """Dotted calls on a module ("tf.image.rot90"), without the module: "image.rot90"."""
     for node in ast.walk(body):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             module, _, name = _dotted(node.func).partition(".")
-            if module in ("tf", "tensorflow", "keras", "tnp", "np", "K") and not name.startswith(
-                ("function", "constant")
-            ):
+            if module in modules and name and not name.startswith(("function", "constant")):
                 yield node, name.removeprefix("raw_ops.")
 
 

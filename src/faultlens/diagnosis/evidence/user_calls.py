@@ -1,182 +1,118 @@
-"""The user's own call of an op or function: how its arguments are written, and the numbers that stand there."""
+"""The call of the user's own line that led into TensorFlow, as a user names it: "tf.constant", "Model.save", "hash"."""
 
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
 
-from faultlens.diagnosis.evidence.traced import parse
-from faultlens.knowledge.op_names import plain
-from faultlens.records.crash import Frame
-from faultlens.records.diagnosis import Location
-from faultlens.text.safe import one_line
+from faultlens.diagnosis.evidence.traced import library_names, parse
+from faultlens.inspection.frames import is_own
+from faultlens.records.crash import Crash, Frame, Thread
 
-_WRITTEN = 48  # characters of an expression that can be quoted
-_VERSIONS = ("v1", "v2", "v3", "v4", "v5")
-_LARGEST_EXPONENT = 128
-_DEPTH = 12
-_MAKES_DATASETS = frozenset({
-    "batch", "bucket_by_sequence_length", "cache", "from_generator", "interleave", "map", "padded_batch", "prefetch",
-    "ragged_batch", "range", "rebatch", "repeat", "shard", "shuffle", "skip", "take", "window",
-})  # fmt: skip
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.LShift: operator.lshift,
-    ast.Pow: operator.pow,
-}
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|tf_keras)/")
+# What runs functions and ops: a user's call only where it stands in the user's line.
+_RUNS = re.compile(r"/python/eager/|/gen_\w+\.py$|/iterator_ops\.py$")
+# Python functions that only hand a call on.
+_PASSING_FILE = re.compile(r"/tensorflow/python/(?:util|profiler)/|/traceback_utils\.py$|/dispatch\.py$")
+_HANDS_ON = re.compile(r"^<|^__|^(?:_?wrapper|error_handler|op_dispatch_handler|op_wrapper|wrapped|inner|new_func)$")
+_VERSIONED = re.compile(r"(?:_v\d)?(?:_with_dispatch)?$")
+_MAKES_OBJECT = frozenset({"__init__", "__new__", "__call__"})
+_BUILTIN = frozenset({"print", "repr", "str", "format", "hash", "len", "list", "tuple", "bool", "float", "int", "sum"})
+# Public classes whose methods are called on variables of any name.
+_CLASSES = (
+    (re.compile(r"/keras/src/(?:models|trainers|backend/tensorflow/trainer)\b|/keras/engine/training"), "Model"),
+    (re.compile(r"/checkpoint/checkpoint\.py$"), "Checkpoint"),
+    (re.compile(r"/checkpoint_management\.py$"), "CheckpointManager"),
+    (re.compile(r"/data/ops/(?:dataset_ops|\w+_op)\.py$"), "Dataset"),
+    (re.compile(r"/lite/python/interpreter\.py$"), "Interpreter"),
+    (re.compile(r"/lite/python/lite\.py$"), "TFLiteConverter"),
+    (re.compile(r"/python/eager/backprop\.py$"), "GradientTape"),
+)
+# Functions of TensorFlow's that run the user's code: who called is told by what calls back.
+_CALLS_BACK = (
+    (re.compile(r"/data/ops/from_generator_op\.py$"), "Dataset.from_generator"),
+    (re.compile(r"/python/ops/script_ops\.py$"), "py_function"),
+)
 
-Constants = Mapping[str, object]
 
-
-def call_of(name: str | None, sources: Mapping[str, str], location: Location | None) -> ast.Call | None:
-    """The call on the user's line whose name is that of the op, versions and spelling aside."""
-    tree = parse(sources.get(location.file, "")) if location else None
-    if tree is None or location is None or not name:
+def public_call(crash: Crash, thread: Thread | None) -> str | None:
+    """The function or class of TensorFlow or Keras that the user's own line called."""
+    inner, line = _below_own_line(thread)
+    called = [frame for frame in inner if _LIBRARY.search(frame.file or "")]
+    if not called:
         return None
-    wanted = _bare(name)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.lineno <= location.line <= (node.end_lineno or node.lineno):
-            function = node.func
-            called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-            if called and _bare(called) == wanted:
-                return node
+    for name in _written(crash, line) if line else ():
+        if told := _as_known(crash, name, called):
+            return told
+    public = [f for f in called if not f.function.startswith("_") and not _HANDS_ON.search(f.function)]
+    named = [frame for frame in public if frame is called[0] or not _RUNS.search(frame.file or "")]
+    ranked = sorted(named, key=lambda frame: bool(_PASSING_FILE.search(frame.file or "")))
+    return _VERSIONED.sub("", ranked[0].function) if ranked else None
+
+
+def called_back_by(thread: Thread | None) -> str | None:
+    """The API through which TensorFlow runs the user's code on this thread."""
+    python = [frame for frame in (thread.frames if thread else ()) if frame.kind == "python"]
+    own = next((at for at, frame in enumerate(python) if is_own(frame)), len(python))
+    for pattern, name in _CALLS_BACK:
+        if any(pattern.search(frame.file or "") for frame in python[own:]):
+            return name
     return None
 
 
-def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, Location] | None:
-    """The only call that makes this dataset: ShuffleDataset is made by shuffle(), far from where it is read."""
-    made_by = _bare(op or "").removesuffix("dataset") if op and "Dataset" in op else ""
-    found = [
-        (node, Location(file=file, line=node.lineno, function=""))
-        for file, text in sources.items()
-        if made_by and (tree := parse(text))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _bare(node.func.attr) == made_by
-    ]
-    return found[0] if len(found) == 1 else None
+def _below_own_line(thread: Thread | None) -> tuple[list[Frame], Frame | None]:
+    """The Python frames that the user's innermost line called, the nearest first, and that line."""
+    inner: list[Frame] = []
+    for frame in (frame for frame in (thread.frames if thread else ()) if frame.kind == "python"):
+        if is_own(frame):
+            return inner, frame
+        inner.insert(0, frame)
+    return inner, None
 
 
-def called_at(frame: Frame | None, sources: Mapping[str, str]) -> str | None:
-    """The function that the user's line was calling: of the failing expression where it is known, else the only one."""
-    tree = parse(sources.get(frame.file or "", "")) if frame else None
-    if tree is None or frame is None or frame.line is None:
-        return None
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
-    ]
-    failing = [node for node in calls if (node.lineno, node.col_offset) == (frame.line, frame.column)]
-    failing = [node for node in failing if node.end_col_offset == frame.end_column] or failing
-    chosen = failing[0] if failing else calls[0] if len(calls) == 1 else None
-    function = chosen.func if chosen else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
+def _written(crash: Crash, at: Frame) -> Iterator[str]:
+    """The names of the functions that a line calls, as written; only the one that runs, where columns tell it."""
+    lines = crash.sources.get(at.file or "", "").splitlines()
+    text = lines[at.line - 1] if at.line and at.line <= len(lines) else ""
+    if at.column is not None and at.end_column is not None:
+        text = text.encode()[at.column : at.end_column].decode(errors="replace")
+        try:
+            running = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        if isinstance(running, ast.Call) and (name := _dotted(running.func)):
+            yield name
+    else:
+        yield from dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\(", text))
 
 
-def declarations(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
-    """The lines that a report keeps for this: numbers of the module, and calls that make datasets."""
-    yield from (node for node, _, _ in _constants(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_DATASETS:
-            yield node
+def _as_known(crash: Crash, name: str, called: Sequence[Frame]) -> str | None:
+    """What is called by this name, if it led to these functions of TensorFlow's."""
+    root, _, rest = name.partition(".")
+    if root in _imported(crash):
+        return name
+    attribute = rest.rpartition(".")[2]
+    functions = [_VERSIONED.sub("", frame.function) for frame in called]
+    if attribute and attribute in functions:
+        file = called[functions.index(attribute)].file or ""
+        kind = next((kind for pattern, kind in _CLASSES if pattern.search(file)), None)
+        return f"{kind}.{attribute}" if kind else attribute
+    if name in _BUILTIN and called[0].function.startswith("__"):
+        return name
+    return name if name[:1].isupper() and called[0].function in _MAKES_OBJECT else None
 
 
-def written(call: ast.Call, names: Sequence[str]) -> dict[str, str]:
-    """The text of each argument, under the names of the op."""
-    found = dict(zip(names, call.args, strict=False))
-    for keyword in call.keywords:
-        # Public functions name them nearly as their ops do: filters is filter.
-        name = next((name for name in names if keyword.arg in (name, f"{name}s", name.removesuffix("s"))), None)
-        if name:
-            found[name] = keyword.value
-    return {name: text for name, node in found.items() if (text := _text(node))}
+def _imported(crash: Crash) -> set[str]:
+    """Names under which the sources know TensorFlow, Keras and what is in them."""
+    trees = (tree for text in crash.sources.values() if (tree := parse(text)))
+    return {name for tree in trees for name in library_names(tree)}
 
 
-def names(call: ast.Call, number: int) -> list[str]:
-    """Of the arguments of an op that is not TensorFlow's: the inputs come first. Nothing for what has no short name."""
-    given = [(_text(node), node) for node in call.args]
-    given += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
-    simple = (ast.Name, ast.Attribute, ast.Subscript)
-    keywords = {keyword.arg for keyword in call.keywords}
-    return [text if isinstance(node, simple) or text in keywords else "" for text, node in given[:number]]
-
-
-def in_words(call: ast.Call) -> list[str]:
-    """ "shapes=[3, 4]", as it is written."""
-    positional = [_text(node) for node in call.args]
-    named = [
-        f"{keyword.arg}={_text(keyword.value)}" for keyword in call.keywords if keyword.arg and _text(keyword.value)
-    ]
-    return [text for text in (*positional, *named) if text]
-
-
-def numbers(call: ast.Call, sources: Mapping[str, str], location: Location, variables: Constants) -> dict[str, object]:
-    """The arguments that are plain numbers or lists of them, constants of the module and variables filled in."""
-    tree = parse(sources.get(location.file, ""))
-    known = {name: value for _, name, value in _constants(tree)} if tree else {}
-    known = {**known, **variables}
-    named = [(f"argument {index + 1}", node) for index, node in enumerate(call.args)]
-    named += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
-    return {name: value for name, node in named if (value := constant(node, known)) is not None}
-
-
-def constant(node: ast.expr, known: Constants, depth: int = 0) -> object | None:
-    """The number or list of numbers that an expression of plain numbers is; None where it is something else."""
-    if depth > _DEPTH:
-        return None
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) in (int, float) else None
-    if isinstance(node, ast.Name):
-        return known.get(node.id)
-    if isinstance(node, (ast.List, ast.Tuple)):
-        values = [constant(each, known, depth + 1) for each in node.elts]
-        return None if any(value is None for value in values) else values
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = constant(node.operand, known, depth + 1)
-        return -value if isinstance(value, (int, float)) else None
-    if isinstance(node, ast.BinOp):
-        return _computed(node, known, depth)
-    return None
-
-
-def _computed(node: ast.BinOp, known: Constants, depth: int) -> object | None:
-    left, right = constant(node.left, known, depth + 1), constant(node.right, known, depth + 1)
-    carry_out = _OPERATORS.get(type(node.op))
-    if carry_out is None or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-        return None
-    if isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= _LARGEST_EXPONENT:
-        return None
-    try:
-        value: object = carry_out(left, right)
-    except (ArithmeticError, TypeError, ValueError):
-        return None
-    return value
-
-
-def _constants(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, object]]:
-    """Names of the module that are given a number once."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = constant(node.value, {})
-            if value is not None:
-                yield node, node.targets[0].id, value
-
-
-def _bare(name: str) -> str:
-    bare = plain(name)
-    return bare[:-2] if bare.endswith(_VERSIONS) else bare
-
-
-def _text(node: ast.expr) -> str:
-    """Nothing for what is too long to be quoted."""
-    if isinstance(node, ast.Starred):
-        return ""
-    text = ast.unparse(node)
-    return one_line(text, _WRITTEN) if len(text) <= _WRITTEN else ""
+def _dotted(node: ast.expr) -> str:
+    """Without the arguments on the way: "tf.train.Checkpoint.save" of `tf.train.Checkpoint(model=m).save`."""
+    if isinstance(node, ast.Attribute):
+        value = node.value.func if isinstance(node.value, ast.Call) else node.value
+        before = _dotted(value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""

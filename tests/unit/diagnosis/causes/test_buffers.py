@@ -254,7 +254,10 @@ def test_memory_that_a_library_s_thread_still_uses_is_told_at_its_release() -> N
     kept = {path: text.replace("lib.munmap(p, 4096)", "") for path, text in crash.sources.items()}
     alone = first(replace(crash, sources=kept))
     assert alone.cause != "dangling-buffer"
-    assert alone.location is None  # the main thread's line has nothing to do with it
+    # The main thread's line has nothing to do with it; the one that set the library to work has.
+    assert alone.location is not None and alone.location.line == 3
+    several = {path: f"{text}lib.more()\n" for path, text in kept.items()}
+    assert first(replace(crash, sources=several)).location is None
 
 
 def _on_thread_of_library(crash: Crash) -> Crash:

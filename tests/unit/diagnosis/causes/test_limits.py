@@ -9,6 +9,7 @@ from faultlens.diagnosis.evidence.limits import requested_bytes
 from faultlens.diagnosis.rank import diagnose
 from faultlens.records.crash import (
     Crash,
+    Frame,
     Limit,
     MachineState,
     Outcome,
@@ -345,3 +346,46 @@ def test_memory_of_a_gpu_is_not_the_machines() -> None:
     crash = raised(said)
     crash = replace(crash, output=Output(stderr=lines + (crash.output.stderr or "")))
     assert "oversized-allocation" not in causes(crash)
+
+
+@pytest.mark.parametrize(
+    ("function", "op", "title"),
+    [
+        ("tuplehash", "hash", "hash() went too deep into a nested tuple and used up the stack"),
+        ("list_repr", "repr", "repr() went too deep into a nested structure and used up the stack"),
+    ],
+)
+def test_what_python_does_by_itself_is_told_by_the_name_that_people_know(function: str, op: str, title: str) -> None:
+    crash = load("tf_deep_nest")
+    python = "/usr/lib/libpython3.11.so.1.0"
+    threads = tuple(
+        replace(
+            thread,
+            frames=tuple(
+                replace(frame, function=function, library=python) if "FlattenHelper" in frame.function else frame
+                for frame in thread.frames
+                if not (frame.kind == "python" and "site-packages" in (frame.file or ""))
+            ),
+        )
+        for thread in crash.threads
+    )
+    found = first(replace(crash, threads=threads))
+    assert (found.cause, found.op, found.title) == ("stack-overflow", op, title)
+    assert "less deep" in found.fixes[0].title
+
+
+def test_what_tensorflow_was_handed_is_too_deep_not_the_program() -> None:
+    crash = load("tf_deep_nest")
+    nest = "/home/ada/venv/lib/python3.11/site-packages/tensorflow/python/util/nest.py"
+    called = tuple(
+        Frame(kind="python", function=name, file=file, line=1)
+        for name, file in (("flatten", nest), ("main", "/home/ada/main.py"))
+    )
+    threads = tuple(
+        replace(each, launched=True, frames=(*each.frames, *called)) if each.crashed else each for each in crash.threads
+    )
+    found = first(replace(crash, threads=threads))
+    assert found.title.startswith("flatten went too deep into its argument")
+    assert "less deep" in found.fixes[0].title
+    own = first(load("op_stack_overflow"))
+    assert own.title.startswith("endless or very deep recursion of")

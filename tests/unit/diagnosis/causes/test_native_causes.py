@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from faultlens.diagnosis.rank import diagnose
 from faultlens.inspection.owners import owner_of
-from faultlens.records.crash import Address, Crash, Frame, Hunt, Library, Output
+from faultlens.records.crash import Address, Crash, Frame, Hunt, Library, Outcome, Output
 from recorded_crashes import causes, first, load
 
 
@@ -151,8 +151,22 @@ def test_one_thread_alone_does_not_race() -> None:
     assert first(replace(crash, threads=alone, sources={})).cause == "native-double-free"
 
 
-def test_a_missing_output_of_an_op_that_nobody_loads_is_an_exception() -> None:
-    assert "native-output-not-set" not in causes(replace(load("op_output_missing"), sources={}))
+def test_a_missing_output_of_an_op_of_tensorflows_own_is_an_exception() -> None:
+    crash = load("op_output_missing")
+    said = Output(
+        stdout=crash.output.stdout, stderr=(crash.output.stderr or "").replace("node SkipOut", "node Reshape")
+    )
+    assert "native-output-not-set" not in causes(replace(crash, output=said, sources={}))
+    assert first(replace(crash, sources={})).op == "SkipOut"  # TensorFlow has none of this name
+
+
+def test_a_program_that_goes_on_after_a_missing_output_is_told_of_it() -> None:
+    said = (
+        "W0000 local_rendezvous.cc:412] aborting with status: INTERNAL: Missing 0-th output from {{node f/SkipOut_1}}"
+    )
+    went_on = Crash(outcome=Outcome(kind="ok", exit_code=0), method="status", output=Output(stderr=said))
+    found = first(went_on)
+    assert (found.cause, found.op) == ("native-output-not-set", "SkipOut")
 
 
 def test_no_callback_in_the_sources_no_collected_callback() -> None:

@@ -115,6 +115,33 @@ def test_who_sleeps_and_writes_in_between_is_at_work() -> None:
         assert kind_of_end(each) == "timeout"
 
 
+def polls(quiet: float = 0.5, **fields: object) -> Crash:
+    """`while not done.wait(1): print(…)`"""
+    waiting = thread(1, LOCK, ("wait", 629), library="/usr/lib/python3.11/threading.py", moved=90)
+    line = Frame(kind="python", function="watch", file=FILE, line=4)
+    crash = ended(replace(waiting, frames=(*waiting.frames, line)), written=90, idle=10.0, quiet=quiet)
+    return replace(crash, output=Output(**fields))  # type: ignore[arg-type]
+
+
+def test_who_never_waits_for_long_and_writes_something_new_is_at_work() -> None:
+    found = first(polls(stdout="3 of 90 done\n4 of 90 done\n5 of 90 done\n"))
+    assert found.cause == "time-limit"
+    assert found.title.endswith("it waited again and again, and wrote in between")
+    assert standing(polls()).state == "unclear"  # it wrote, but nobody saw what
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        polls(stdout="still waiting\n" * 3),
+        polls(stdout="12:00:01 waiting, 1 s\n12:00:02 waiting, 2 s\n12:00:03 waiting, 3 s\n"),  # only the time goes on
+        polls(stdout="3 of 90 done\n4 of 90 done\n5 of 90 done\n", quiet=9.0),  # and then nothing more
+    ],
+)
+def test_who_only_says_that_he_waits_hangs(crash: Crash) -> None:
+    assert first(crash).cause == "hang"
+
+
 def test_a_program_that_waits_for_a_busy_child_works() -> None:
     child = ended(thread(7, ["dgemm"], ("work", 3), cpu=9.0), cpu=9.0)
     parent = replace(ended(thread(1, ["wait4"], ("main", 3))), children=(child,))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from faultlens.diagnosis.evidence.ops import kernel_op, loaded_ops, op_at_fault
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops
+from faultlens.diagnosis.evidence.ops import kernel_op, op_at_fault
 from faultlens.diagnosis.evidence.traced import traced_functions
 from faultlens.records.crash import CppException, Crash, Frame, Outcome, Output, Thread
 
@@ -144,3 +145,55 @@ def test_messages_of_exceptions(message: str, op: str | None) -> None:
 def test_ops_of_a_loaded_library() -> None:
     text = 'lib = tf.load_op_library("op.so")\nlib.pad_right(x)\n'
     assert loaded_ops(crash(python("main"), sources={"/home/ada/project/train.py": text})) == ("PadRight",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lib = tf.load_op_library(path)\nlib.pad_right(x)\n",
+        "tf.load_op_library(path).pad_right(x)\n",
+        "class A:\n    def __init__(self):\n        self.ops = tf.load_op_library(path)\n    def f(self, x):\n"
+        "        return self.ops.pad_right(x)\n",
+        "def _load():\n    return tf.load_op_library(path)\nlib = _load()\npad = lib.pad_right\n",
+        "lib = tf.load_op_library(path)\nprint(lib.OP_LIST)\ntf.data.Dataset.range(3).map(lib.pad_right)\n",
+    ],
+)
+def test_ops_of_loaded_libraries_wherever_they_are_kept(text: str) -> None:
+    assert loaded_ops(crash(sources={"train.py": text})) == ("PadRight",)
+
+
+def test_a_library_that_another_module_loads() -> None:
+    module, program = "lib = tf.load_op_library(path)\n", "from ops import lib\nlib.pad_right(x)\n"
+    assert loaded_ops(crash(sources={"ops.py": module, "train.py": program})) == ("PadRight",)
+    assert loaded_ops(crash(sources={"train.py": program})) == ()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "calls", "op"),
+    [
+        ("PadRightKernelImpl", "lib.pad_right(x)", "PadRight"),
+        ("PadRightGradOp", "lib.pad_right(x); lib.pad_right_grad(x)", "PadRightGrad"),
+        ("PadOp", "lib.pad_right(x); lib.sum_up(x)", "Pad"),  # TensorFlow's own
+        ("SumKernel", "lib.sum_up_rows(x); lib.sum_up_columns(x)", "Sum"),  # and again
+        ("Gauss", "lib.gauss_rows(x); lib.gauss_columns(x)", "Gauss"),  # either
+        ("Gauss", "lib.gauss_rows(x); lib.pad_right(x)", "GaussRows"),
+    ],
+)
+def test_a_kernel_of_a_custom_op_is_told_by_the_registered_name(kernel: str, calls: str, op: str) -> None:
+    sources = {"/home/ada/project/train.py": f"lib = tf.load_op_library(path)\n{calls}\n"}
+    compute = Frame(
+        kind="native", function=f"{kernel}::Compute(tensorflow::OpKernelContext*)", library="/home/ada/o.so"
+    )
+    assert op_at_fault(crash(compute, sources=sources)) == op
+
+
+def test_of_a_pipeline_that_hangs_the_dataset_at_its_end_is_named() -> None:
+    next_of = "tensorflow::data::{}DatasetOp::Dataset::Iterator::GetNextInternal(x)"
+    waiting = Thread(id=1, launched=True, frames=(native(next_of.format("ParallelMap")), python("main")))
+    works = Thread(id=2, frames=(native(next_of.format("DataService")), native(next_of.format("ParallelMap"))))
+    elsewhere = Thread(id=3, frames=(native(next_of.format("Shuffle")), native(next_of.format("Prefetch"))))
+    hung = Crash(outcome=Outcome(kind="timeout"), method="agent", threads=(waiting, elsewhere, works))
+    assert op_at_fault(hung) == "DataServiceDataset"
+    assert (
+        op_at_fault(Crash(outcome=Outcome(kind="timeout"), method="agent", threads=(waiting,))) == "ParallelMapDataset"
+    )

@@ -14,14 +14,17 @@ from faultlens.diagnosis.causes.base import (
     evidence,
     safe,
 )
+from faultlens.diagnosis.evidence.awaited import Awaited, awaited, is_reached
 from faultlens.diagnosis.evidence.case import Case, location_of
 from faultlens.diagnosis.evidence.forks import stuck_child
 from faultlens.diagnosis.evidence.kin import facts_of_kin, fixes_of_kin, full_pipe, title_of_kin
 from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
-from faultlens.diagnosis.evidence.messages import missing_tasks
+from faultlens.diagnosis.evidence.messages import stragglers
 from faultlens.diagnosis.evidence.pace import stalled_for
 from faultlens.diagnosis.evidence.standing import Standing, in_idle_event_loop, own_line, standing
+from faultlens.diagnosis.evidence.tracebacks import failed_thread
+from faultlens.diagnosis.evidence.user_calls import called_back_by
 from faultlens.inspection.frames import package_of, short_function
 from faultlens.inspection.owners import owner_of
 from faultlens.inspection.waiting import waits_for
@@ -68,11 +71,11 @@ class Hang(Cause):
             return None
         return Finding(
             strength=strength,
-            title=f"no progress: {missing}" if (missing := missing_tasks(crash)) else _title(found),
+            title=_title(found),
             location=location_of(_line(found)),
-            op=case.op if found.process is crash else None,
+            op=_op(found, case),
             evidence=evidence(*_facts(found, crash)),
-            fixes=(*_START_THEM, *_fixes(found)) if missing else _fixes(found),
+            fixes=_fixes(found),
         )
 
     def rule_out(self, case: Case) -> str | None:
@@ -81,12 +84,11 @@ class Hang(Cause):
         return None
 
 
-_START_THEM = (
-    consider(
-        "start the tasks that are missing, and look at how those ended that were started",
-        "all of them need the same cluster in TF_CONFIG, and must reach each other's addresses and ports",
-    ),
-)
+def _op(found: Standing, case: Case) -> str | None:
+    if found.process is not case.crash:
+        return None
+    launched = found.thread is not None and found.thread.launched
+    return (None if launched else called_back_by(found.thread)) or case.op
 
 
 def _strength(found: Standing, crash: Crash) -> float | None:
@@ -129,6 +131,11 @@ def _title(found: Standing) -> str:
     what = f"{found.wait.what} {blocked.lock}" if blocked and blocked.lock.startswith("`") else found.wait.what
     if found.wait.kind == "time":
         return f"no progress{where}: {who} only waits for time to pass"
+    if (missing := stragglers(found.process)) is not None:
+        return f"no progress: {who} waits for {missing}, which {'has' if ',' not in missing else 'have'} not connected"
+    if (named := _awaited(found)) is not None:
+        waits = "waits in" if found.wait.kind == "workers" else f"waits for {what}:"
+        return f"no progress: {who} {waits} `{named.call}`{_why_for_ever(named, found)}"
     return f"no progress: {who} waits for {what}{where}"
 
 
@@ -146,9 +153,11 @@ def _facts(found: Standing, crash: Crash) -> list[tuple[str, str] | None]:
     ]
     return [
         (f"the program waits for its child process {process.pid}", "stack") if process is not crash else None,
-        (f"TensorFlow said: {missing}", "stderr") if (missing := missing_tasks(crash)) else None,
         *held,
         None if held else _stands(found),
+        ("TensorFlow's coordination service waits for tasks that have not connected", "stderr")
+        if stragglers(process)
+        else None,
         *_others(found),
         *facts_of_kin(found, crash),
         ("no other thread runs code of the program, and it has no children: nobody is left to end the wait", "stack")
@@ -188,10 +197,62 @@ def _fixes(found: Standing) -> tuple[Fix, ...]:
     if found.wait.kind == "time":
         look = consider("look at the condition for which it sleeps", "it did not come true; give up after some tries")
         return (look, safe("give it more time", "if it is meant to sleep that long"))
+    if (missing := stragglers(found.process)) is not None:
+        return (
+            consider(f"start {missing}", "with the same cluster in TF_CONFIG and its own index, reachable from here"),
+            consider("or leave it out of the cluster", "TF_CONFIG lists all that must come; one worker needs none"),
+        )
+    if (named := _awaited(found)) is not None:
+        return _fix_of(named, found), _end_of(named)
     detail = "the stacks of all threads are in the report"
     if _nobody_left(found):
         detail = "a producer that has ended or was never started; an end marker that is missing"
     return consider("look at who should end the wait", detail), safe("give the wait a time limit", _LIMITS)
+
+
+def _awaited(found: Standing) -> Awaited | None:
+    """What the line waits for, if it is what is waited for: not a lock, nor a process."""
+    if found.thread is None or found.wait is None or found.wait.kind not in ("results", "workers"):
+        return None
+    return awaited(found.process, own_line(found.thread))
+
+
+def _why_for_ever(named: Awaited, found: Standing) -> str:
+    if named.parties is not None and found.thread is not None:
+        line = own_line(found.thread)
+        here = [each for each in found.process.threads if (at := own_line(each)) and line and at.line == line.line]
+        return f", to which {len(here)} of {named.parties} have come" if len(here) < named.parties else ""
+    if (ended := failed_thread(found.process.output.stderr or "")) is not None:
+        return f", and {ended[0]} ended by {ended[1]}"
+    if not named.is_known or found.process.children:
+        return ""
+    if not named.enders:
+        return f", and no line of the program {named.does}"
+    if not any(is_reached(found.process, ender) for ender in named.enders):
+        return f", and no thread is on the way to `{named.enders[0].call}` ({named.enders[0].place})"
+    return ""
+
+
+def _fix_of(named: Awaited, found: Standing) -> Fix:
+    if not _why_for_ever(named, found):
+        enders = ", ".join(f"{ender.call} at {ender.place}" for ender in named.enders[:MOST_TOLD])
+        return consider("look at who should end the wait", enders or "the stacks of all threads are in the report")
+    if named.parties is not None:
+        return consider(f"start as many threads as the Barrier is made for ({named.parties})", "or make it for fewer")
+    if (ended := failed_thread(found.process.output.stderr or "")) is not None:
+        return consider(f"mend what ended {ended[0]}: {ended[1]}", "and tell those who wait, in a finally: or except:")
+    if not named.enders:
+        return consider(f"let somebody call `{named.ended_by}`", "on every way, also where an exception is raised")
+    ender = named.enders[0]
+    why = "it has ended, was never started, or went another way; an end marker tells those who wait that no more comes"
+    return consider(f"look at why {ender.function} does not get to `{ender.call}` ({ender.place})", why)
+
+
+def _end_of(named: Awaited) -> Fix:
+    receiver, _, method = named.call.rpartition(".")
+    if "enqueue" in method or "dequeue" in method:  # of TensorFlow's, which know no time limit
+        return safe("close the queue when no more comes", f"{receiver}.close(): who waits gets OutOfRangeError")
+    return safe("give the wait a time limit", f"{receiver}.{method.removesuffix(')')}timeout=…)")
 
 
 def in_words(blocked: Blocked, process: Crash) -> str:

@@ -78,7 +78,8 @@ def _title(found: Standing, activity: Activity) -> str:
     if found.state == "moving data":
         return f"{begin}: it read and wrote {in_words(int(_bytes(activity) / seconds))} per second"
     if found.state == "writing":
-        return f"{begin}: it slept, and wrote in between"
+        slept = "slept" if found.wait is None or found.wait.kind == "time" else "waited again and again"
+        return f"{begin}: it {slept}, and wrote in between"
     if found.state == "computing":
         return f"{begin}: it computed on {activity.cpu / seconds:.1f} CPUs"
     return f"{begin}, or stuck: some of its threads worked, others waited"

@@ -4,7 +4,7 @@ import ast
 import re
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
-from faultlens.diagnosis.evidence import user_calls
+from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.addresses import CANONICAL_TOP, NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import Explained, explained
@@ -93,11 +93,11 @@ def _look_at(case: Case, shape: str | None) -> Fix:
     if shape:
         pieces = "is it the one that was meant? Data of that size go piece by piece: batches, tf.data, np.memmap"
         return consider(f"look at the shape {shape}", pieces)
-    made = user_calls.dataset_call(case.op, case.crash.sources)
+    made = call_arguments.dataset_call(case.op, case.crash.sources)
     if made is None:
         return consider("pass a size that fits the memory", "look at buffer sizes, capacities and shapes on this line")
     call, location = made
-    given = ", ".join(user_calls.in_words(call))
+    given = ", ".join(call_arguments.in_words(call))
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     place = f"{location.file.rpartition('/')[2]}:{location.line}"
     return consider("pass a size that fits the memory", f"look at `{name}({given})` in {place}")

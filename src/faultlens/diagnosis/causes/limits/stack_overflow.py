@@ -6,15 +6,24 @@ from faultlens.diagnosis.causes.base import PROVEN, STRONG, Cause, Finding, cons
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.messages import line_saying
 from faultlens.diagnosis.evidence.ops import loads_tensorflow
-from faultlens.diagnosis.evidence.recursion import repeated
+from faultlens.diagnosis.evidence.recursion import Repetition, repeated
 from faultlens.diagnosis.evidence.stacks import has_small_stack, stack_bytes
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import short_function
+from faultlens.inspection.owners import owner_of
 from faultlens.records.diagnosis import Fix
 from faultlens.text.sizes import in_words
 
 # Python's own words when its guard against recursion failed.
 _GIVEN_UP = re.compile(r"Fatal Python error: .*(?:[Ss]tack overflow|RecursiveCall)|Cannot recover from stack overflow")
+# Recursive functions of Python's own: what they do for the program, and with what.
+_BUILTINS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (re.compile(r"^(?:tuple_?hash|frozenset_hash)"), "hash", "a nested tuple"),
+    (re.compile(r"^(?:list|tuple|dict|set)_?repr|^PyObject_Repr"), "repr", "a nested structure"),
+    (re.compile(r"^encoder_listencode"), "json.dumps", "a nested structure"),
+    (re.compile(r"^save(?:_list|_dict|_tuple)?(?:\.|$)|^batch_(?:list|dict)"), "pickle.dumps", "a nested structure"),
+)
+_LARGER = consider("use a larger stack", "ulimit -s, or threading.stack_size(64 << 20) before the thread starts")
 
 
 class StackOverflow(Cause):
@@ -55,8 +64,8 @@ class StackOverflow(Cause):
         name = short_function(loop.function) if loop else None
         return Finding(
             strength=PROVEN if loop or given_up else STRONG,
-            title=f"endless or very deep recursion of {name}() used up the stack" if name else "the stack was used up",
-            op=case.op,
+            title=_title(case, loop),
+            op=case.op or (builtin[0] if (builtin := _builtin(loop)) else None),
             evidence=evidence(
                 *case.fault_evidence[:1],
                 (f"the stack pointer is {pointer:#x}: the access went past the end of the stack", "registers")
@@ -67,7 +76,7 @@ class StackOverflow(Cause):
                 (f"the stack is {in_words(size)} large", "/proc/PID/maps") if size else None,
                 (f"the recursion limit was raised: {limit.text}", "source") if limit else None,
             ),
-            fixes=_fixes(case, bool(loop and loop.python), raised=limit is not None),
+            fixes=_fixes(case, loop, raised=limit is not None),
         )
 
     def rule_out(self, case: Case) -> str | None:
@@ -84,7 +93,40 @@ class StackOverflow(Cause):
         )
 
 
-def _fixes(case: Case, python: bool, raised: bool) -> tuple[Fix, ...]:
+def _title(case: Case, loop: Repetition | None) -> str:
+    if loop is None:
+        return "the stack was used up"
+    name = short_function(loop.function)
+    if builtin := _builtin(loop):
+        return f"{builtin[0]}() went too deep into {builtin[1]} and used up the stack"
+    if case.op and _goes_through_data(case, loop):
+        return f"{case.op} went too deep into its argument and used up the stack, in {name}()"
+    return f"endless or very deep recursion of {name}() used up the stack"
+
+
+def _builtin(loop: Repetition | None) -> tuple[str, str] | None:
+    if loop is None or loop.python:
+        return None
+    return next(((does, what) for pattern, does, what in _BUILTINS if pattern.match(loop.function)), None)
+
+
+def _goes_through_data(case: Case, loop: Repetition) -> bool:
+    """TensorFlow's code, not a kernel of the user's: how deep it goes is told by what it was handed."""
+    frame = next((frame for frame in case.stack if frame.function == loop.function), None)
+    return not loop.python and frame is not None and owner_of(frame) in ("tensorflow", "python")
+
+
+def _fixes(case: Case, loop: Repetition | None, raised: bool) -> tuple[Fix, ...]:
+    python = bool(loop and loop.python)
+    if loop and (_builtin(loop) or (case.op and _goes_through_data(case, loop))):
+        where = f" at {case.location.file.rpartition('/')[2]}:{case.location.line}" if case.location else ""
+        return (
+            consider(
+                f"hand in a structure that is less deep{where}",
+                "build it flat, or flatten it in a loop first; a list that contains itself has no end",
+            ),
+            _LARGER,
+        )
     flat = (
         "flat structures, tf.add_n, tf.while_loop" if loads_tensorflow(case.crash) else "a list of what is still to do"
     )
@@ -93,7 +135,4 @@ def _fixes(case: Case, python: bool, raised: bool) -> tuple[Fix, ...]:
         fixes.insert(
             0, consider("do not raise the recursion limit", "Python then raises RecursionError with the place")
         )
-    fixes.append(
-        consider("use a larger stack", "ulimit -s, or threading.stack_size(64 << 20) before the thread starts")
-    )
-    return tuple(fixes)
+    return (*fixes, _LARGER)

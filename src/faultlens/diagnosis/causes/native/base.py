@@ -8,8 +8,10 @@ from typing import ClassVar
 from faultlens.diagnosis.causes.base import POSSIBLE, Cause, Finding, consider, evidence, join
 from faultlens.diagnosis.evidence import fenced, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops
 from faultlens.diagnosis.evidence.explained import explained
-from faultlens.diagnosis.evidence.ops import loaded_ops, loads_tensorflow
+from faultlens.diagnosis.evidence.installed import fixes_for_caller
+from faultlens.diagnosis.evidence.ops import loads_tensorflow
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import Suspect
 from faultlens.inspection.owners import owner_of
@@ -46,7 +48,9 @@ class NativeCause(Cause):
             strength=strength - (PACKAGE_DISCOUNT if package else 0),
             title=f"{native_code.place(native_code.written_by(case, frame))} {did}",
             evidence=join(case.fault_evidence[:1], self._given(case), _on_stack(case, frame), evidence(*facts)),
-            fixes=(fix, *self._find_place(frame)),
+            fixes=fixes_for_caller(case, frame) if package else (fix, *self._find_place(frame)),
+            # Its own thread is beside what Python does meanwhile: the line that set it to work is of interest.
+            location=custom_call(case) if case.location is None and owner_of(frame) == "custom" else None,
             op=native_code.op_of(case),
         )
 
@@ -68,7 +72,7 @@ class NativeCause(Cause):
             evidence=join(
                 case.fault_evidence[:1], _on_stack(case, frame) if at_work else (), evidence(*fenced.facts_of(block))
             ),
-            fixes=(fix, *((_report(frame),) if package else ())),
+            fixes=fixes_for_caller(case, frame) if package else (fix,),
             op=native_code.op_of(case),
             by_fence=True,
         )
@@ -102,8 +106,6 @@ class NativeCause(Cause):
     def _find_place(self, frame: Frame) -> tuple[Fix, ...]:
         """What finds the line, where it is not known yet."""
         owner, known = owner_of(frame), frame.file is not None and frame.line is not None
-        if owner == "package":
-            return (_report(frame),)
         if owner != "custom" or (known and not self.done_before):
             return ()
         library = native_code.library_of(frame)
@@ -123,6 +125,7 @@ def custom_call(case: Case) -> Location | None:
         for use in sources.calls
         if use.name.replace("_", "").lower() in ops or (use.receiver in modules and use.receiver)
     }
+    lines = lines or {use.location for use in sources.foreign}
     return lines.pop() if len(lines) == 1 else None
 
 
@@ -142,10 +145,3 @@ def _rebuild(names: str, program: bool = False) -> Fix:
     first = "" if program else "LD_PRELOAD the matching libasan.so and libstdc++.so; "
     stops = "it then stops at the wrong access with file and line."
     return consider(f"rebuild {names} with -g -O1 -fsanitize=address and run it again", first + stops)
-
-
-def _report(frame: Frame) -> Fix:
-    return consider(
-        f"update the package that {frame.library and frame.library.rpartition('/')[2]} belongs to, or report the crash",
-        "The native stack in this report is what its authors need.",
-    )

@@ -9,8 +9,8 @@ from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, messages, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops
 from faultlens.diagnosis.evidence.garbage import Garbage
-from faultlens.diagnosis.evidence.ops import loaded_ops
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.suspects import suspects
 from faultlens.diagnosis.evidence.wild import through_bad_object

@@ -8,9 +8,11 @@ from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, evidence, s
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.causes.native.native_wrong_dtype import INVALID
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.ops import loaded_ops
+from faultlens.diagnosis.evidence.custom_ops import loaded_ops, named_after
+from faultlens.knowledge.op_names import registered
 
 _MISSING = re.compile(r"Missing \d+-th output from (?:node )?(?:\{\{node )?(?P<node>[\w/.]+)\}*")
+_NUMBERED = re.compile(r"_\d+$")  # the second node of an op, and so on
 
 
 class NativeOutputNotSet(NativeCause):
@@ -52,16 +54,27 @@ class NativeOutputNotSet(NativeCause):
         )
 
     def _missing(self, case: Case) -> Finding | None:
-        """In a graph TensorFlow notices, and names the node."""
-        match = _MISSING.search(case.exception.message) if case.exception else None
-        match = match or (_MISSING.search(case.crash.output.stderr or "") if case.exception else None)
-        op = next((op for op in loaded_ops(case.crash) if match and match["node"].startswith(op)), None)
-        if match is None or op is None:
+        """In a graph TensorFlow notices, and names the node. The program may go on all the same: what it catches there,
+        the next call outside of a graph gives it as an empty tensor."""
+        texts = (case.exception.message if case.exception else "", case.crash.output.stderr or "")
+        match = next((match for text in texts if (match := _MISSING.search(text))), None)
+        node = _NUMBERED.sub("", match["node"].rpartition("/")[2]) if match else ""
+        loaded = named_after(node, loaded_ops(case.crash))
+        op = loaded or (node if not registered(node) else None)
+        if match is None or not op or (case.exception is None and case.crash.outcome.kind != "ok"):
             return None
+        survived = case.exception is None
+        whose = "comes from a library that the program loads" if loaded else "is none of TensorFlow's own"
         return Finding(
             strength=STRONG,
             title=f"the custom op {op} returned without setting its output",
-            evidence=evidence((match[0], "stderr"), (f"{op} comes from a library that the program loads", "source")),
+            evidence=evidence(
+                (match[0], "stderr"),
+                (f"{op} {whose}", "source" if loaded else "TensorFlow's ops"),
+                ("outside of a graph nothing is said: the result is an empty tensor", "TensorFlow")
+                if survived
+                else None,
+            ),
             fixes=(safe("call allocate_output on every path of Compute that does not report an error"),),
             op=op,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import consider, safe
-from faultlens.diagnosis.evidence import user_calls
+from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import Explained
 from faultlens.diagnosis.evidence.kernels import tensor_in_words
@@ -83,8 +83,8 @@ def check_arguments(case: Case) -> Fix:
 def _given_in_words(case: Case) -> str:
     """What there is to look at."""
     if case.kernel is None or case.given is None:
-        call = user_calls.call_of(case.op, case.crash.sources, case.location)
-        return one_line("; ".join(user_calls.in_words(call)[:_LISTED]), 300) if call else ""
+        call = call_arguments.call_of(case.op, case.crash.sources, case.location)
+        return one_line("; ".join(call_arguments.in_words(call)[:_LISTED]), 300) if call else ""
     told = [f"{each.name} is {tensor_in_words(each.tensor)}" for each in case.given.arguments[:_LISTED]]
     told += [f"{name} is {value}" for name, value in case.given.settings.items() if type(value) in (int, list)]
     return one_line("; ".join(told[:_LISTED]), 300)

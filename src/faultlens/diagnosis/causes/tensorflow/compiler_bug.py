@@ -55,6 +55,10 @@ class CompilerBug(Cause):
         unless=re.compile("out of memory", re.I),
     )
 
+    def read(self, case: Case) -> Finding | None:
+        others = any("llvmlite" in (frame.library or "") for frame in case.stack)  # numba has an LLVM of its own
+        return None if others else super().read(case)
+
     def examine(self, case: Case) -> Finding | None:
         if not case.is_native_crash or case.hits_stack_end or case.custom_frame is not None:
             return None
