@@ -151,10 +151,17 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnos
         title=found.title,
         location=found.location or case.location,
         called_from=case.called_from if found.location is None else None,
-        op=found.op or (case.called if found.location is None else None),
+        op=found.op or _op(case, found),
         evidence=(*found.evidence, *(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against)),
         fixes=found.fixes,
     )
+
+
+def _op(case: Case, found: Finding) -> str | None:
+    """Where the rule names none: what an exception names, or what the user's line was calling."""
+    if case.exception is not None and not case.is_native_crash:
+        return case.op
+    return case.called if found.location is None else case.called_on(found.location)
 
 
 def _needs_explaining(crash: Crash) -> bool:

@@ -227,6 +227,11 @@ class Case:
         """The function that the user's line called: what to name where no op is to be seen."""
         return call_arguments.called_at(user_frame(self.crash), self.crash.sources) if self.is_native_crash else None
 
+    def called_on(self, line: Location) -> str | None:
+        """The only function that another line calls."""
+        frame = Frame(kind="python", function=line.function, file=line.file, line=line.line)
+        return call_arguments.called_at(frame, self.crash.sources) if self.is_native_crash else None
+
     def mentions(self, wording: Wording) -> Mention | None:
         """The last line of the user's sources that matches, comments left out."""
         expression = re.compile(wording.value)

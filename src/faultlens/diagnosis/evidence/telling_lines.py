@@ -41,7 +41,7 @@ def _calls(text: str, modules: Collection[str], own_ops: Collection[str], define
     for use in found.calls:
         on_thread = use.within in found.thread_targets and use.name in defined
         custom = use.receiver in modules or use.name.replace("_", "").lower() in own_ops
-        if on_thread or custom or sources.is_telling(use):
+        if on_thread or custom or sources.is_telling(use) or use.name in ("exit", "_exit", "SystemExit"):
             yield use.line
 
 

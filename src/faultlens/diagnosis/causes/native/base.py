@@ -123,7 +123,7 @@ def custom_call(case: Case) -> Location | None:
     lines = {
         use.location
         for use in sources.calls
-        if use.name.replace("_", "").lower() in ops or (use.receiver in modules and use.receiver)
+        if use.receiver and (use.name.replace("_", "").lower() in ops or use.receiver in modules)
     }
     lines = lines or {use.location for use in sources.foreign}
     return lines.pop() if len(lines) == 1 else None

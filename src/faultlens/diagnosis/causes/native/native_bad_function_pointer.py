@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, evidence, join, safe
+from faultlens.diagnosis.causes.base import LIKELY, STRONG, Finding, consider, evidence, join, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, foreign_calls, garbage, native_code
+from faultlens.diagnosis.evidence.callbacks import temporary_callback
 from faultlens.diagnosis.evidence.case import Case
-from faultlens.diagnosis.evidence.sources import sources_of
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.owners import owner_of
 from faultlens.records.crash import Fault, Frame
 from faultlens.records.diagnosis import Fix
@@ -54,6 +55,8 @@ class NativeBadFunctionPointer(NativeCause):
             if frame is not None:
                 return self.blame(case, frame, LIKELY + 0.1, did, fact, made, fix=keep)
             return _called_by_libc(case, did, keep, fact, made)
+        if (unkept := temporary_callback(case)) is not None:
+            return self._unkept(case, unkept, keep)
         if fault.access == "execute" and frame is None and case.custom_libraries and _called_from_ctypes(case):
             fact = (
                 "ctypes had called a function whose last act was a jump there, or which is not there",
@@ -81,6 +84,23 @@ class NativeBadFunctionPointer(NativeCause):
             ("the CPU could not fetch an instruction there", "siginfo"),
             made,
             fix=keep if callback else _SET,
+        )
+
+    def _unkept(self, case: Case, made: Use, keep: Fix) -> Finding:
+        """Its Python function was called, and died of being gone."""
+        return Finding(
+            strength=LIKELY + 0.1,
+            title=f"a ctypes callback was called whose object is gone: {made.place} keeps no reference to it",
+            evidence=join(
+                case.fault_evidence[:1],
+                evidence(
+                    ("it died in Python's own code, called back by a foreign function through ctypes", "native stack"),
+                    (f"{made.place} makes the callback {made.name}(…) as it passes it, and nobody keeps it", "source"),
+                ),
+            ),
+            fixes=(keep, consider(f"self._callback = {made.name}(function)", "and pass self._callback")),
+            location=made.location,
+            op=made.name,
         )
 
     def _no_address(

@@ -47,8 +47,10 @@ class NativeOutOfBounds(NativeCause):
         frame, fault = native_code.suspect(case), case.fault
         if frame is not None and (said := _refused(case)):
             fact = (f"a check refused it: {said}", "stderr")
+            # An assertion of the user's own says what it was meant for; it may be meant for anything.
+            strength = LIKELY + 0.1 if case.check is not None else POSSIBLE
             return self.blame(
-                case, frame, LIKELY + 0.1, "used an index or shape that does not exist", fact, fix=_check(case)
+                case, frame, strength, "used an index or shape that does not exist", fact, fix=_check(case)
             )
         if case.block is not None:
             return self._by_fence(case, case.block, frame)

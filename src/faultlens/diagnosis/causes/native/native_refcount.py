@@ -18,6 +18,9 @@ _PYTHON_NOTICED = re.compile(
 
 
 _SPOILED = "a Python object was used after it was freed: its reference count was spoiled"
+_CONTAINER = (
+    r"^(?:tuple(?:hash|repr|richcompare|contains|traverse|dealloc)|list_(?:repr|richcompare|contains|dealloc))$"
+)
 
 
 class NativeRefcount(NativeCause):
@@ -115,5 +118,7 @@ class NativeRefcount(NativeCause):
         thread = case.crash.crashed_thread
         without_gil = case.is_null and thread is not None and not thread.holds_gil
         overwritten = case.fault is not None and accesses.holds_data(case.fault)
-        null = case.fault is not None and accesses.null_object(case.fault)
+        # Python's containers never hold null, unless they are gone themselves.
+        container = case.calls(_CONTAINER) is not None and bool(native_code.extensions(case))
+        null = case.fault is not None and accesses.null_object(case.fault) and not container
         return without_gil or overwritten or null or case.calls(r"translate_exception|closure_fcn") is not None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis.causes.base import LIKELY, SAID, STRONG, Finding, Words, consider
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.frames import is_main, short_function
 from faultlens.records.crash import Frame
 
 _TEARS_DOWN = r"__run_exit_handlers|_dl_fini|__cxa_finalize|Py_FinalizeEx|^exit\b"
 _UNJOINED = "terminate without an exception: a std::thread was destroyed before it was joined"
 _FORCED_END = r"FATAL: exception not rethrown"
+_STARTS = re.compile(r"(?:^|_)(?:start|init|begin|launch|run|spawn|enable|open|create)(?:_|$)")
 
 
 class NativeThreadAtExit(NativeCause):
@@ -60,7 +64,7 @@ class NativeThreadAtExit(NativeCause):
         strength = STRONG + 0.03 if exiting and (unjoined or forced or frame is case.culprit) else LIKELY
         if not exiting:
             return self._destroyed(case, native_code.author(case, frame))
-        return self.blame(
+        found = self.blame(
             case,
             native_code.author(case, frame),
             strength,
@@ -72,6 +76,8 @@ class NativeThreadAtExit(NativeCause):
             else None,
             fix=consider("stop and join the thread before the process exits", "register its stop function with atexit"),
         )
+        starter = _starter(case) if case.location is None and found.location is None else None
+        return replace(found, location=starter.location, op=found.op or starter.name) if starter else found
 
     def _destroyed(self, case: Case, frame: Frame) -> Finding:
         """In the middle of the program: the destructor of a std::thread ends the process, if nobody joined it."""
@@ -85,3 +91,9 @@ class NativeThreadAtExit(NativeCause):
             (f"{short_function(destructor.function)} is on the stack", "native stack") if destructor else None,
             fix=consider("join the thread before its object goes out of scope", "t.join(), or std::jthread"),
         )
+
+
+def _starter(case: Case) -> Use | None:
+    """The only call of the library that sounds like the one that started the thread."""
+    calls = [use for use in sources_of(case.crash).foreign if _STARTS.search(use.name)]
+    return calls[0] if len(calls) == 1 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, Words, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
@@ -80,6 +81,8 @@ class NativeWithoutGil(NativeCause):
         """The native code right below libpython; ctypes itself where it called the API directly."""
         if not case.native_stack or owner_of(case.native_stack[0]) != "python":
             return native_code.suspect(case) if case.signal == "SIGABRT" else None
+        if own := _calls_python(case):
+            return own
         outside = (frame for frame in case.native_stack if owner_of(frame) != "python")
         below = next(outside, None)
         if below is None:
@@ -87,3 +90,12 @@ class NativeWithoutGil(NativeCause):
         if owner_of(below) == "system":  # libffi: called from Python by ctypes
             return foreign_calls.called(case)
         return below if owner_of(below) in ("custom", "package") else None
+
+
+def _calls_python(case: Case) -> Frame | None:
+    """Code of the user's own that called into Python on a thread of its own: whatever runs there needs the GIL."""
+    for inner, frame in pairwise(case.stack):
+        if frame.kind == "native" and owner_of(frame) == "custom" and owner_of(inner) == "python":
+            outside = case.stack[case.stack.index(frame) :]
+            return frame if all(each.kind == "native" and owner_of(each) != "python" for each in outside) else None
+    return None
