@@ -14,7 +14,7 @@ kept in benchmarks/accuracy/, and the page is made from these files alone:
     SET.json, SET_ROUND.json   the results: `cases` has the truth, what was said, and the grades of each
     SET_ROUND_COMMIT.json      the same round after mending (--again): first contact is never written over
     NAME.usefulness.json       {ID: {"grade": 0, 1 or 2, "why": a sentence}}, by a grader who did not write it
-    NAME.peers.json, NAME.reproduced.json
+    NAME.peers.json, NAME.reproduced.json, NAME.verdicts.json (tools/fit_confidence.py --keep)
 
 A run that was cut short goes on where it ended, as long as the tool is the same commit."""
 
