@@ -12,6 +12,7 @@ from faultlens.diagnosis.causes import catalogue
 from faultlens.diagnosis.causes.base import PROVEN, Cause, Finding
 from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.confidence import claimed
+from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
 from faultlens.records import finding
@@ -160,7 +161,7 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnos
 def _op(case: Case, found: Finding) -> str | None:
     """Where the rule names none: what an exception names, or what the user's line was calling."""
     if case.exception is not None and not case.is_native_crash:
-        return case.op
+        return case.op or call_arguments.reader(case.crash.sources)
     return case.called if found.location is None else case.called_on(found.location)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ _MAKES_DATASETS = frozenset({
     "batch", "bucket_by_sequence_length", "cache", "from_generator", "interleave", "map", "padded_batch", "prefetch",
     "ragged_batch", "range", "rebatch", "repeat", "shard", "shuffle", "skip", "take", "window",
 })  # fmt: skip
+_READERS = re.compile(r"\b(TFRecordDataset|TextLineDataset|FixedLengthRecordDataset|CsvDataset|make_csv_dataset)\(")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -80,11 +82,21 @@ def called_at(frame: Frame | None, sources: Mapping[str, str]) -> str | None:
     return function.id if isinstance(function, ast.Name) else None
 
 
+def reader(sources: Mapping[str, str]) -> str | None:
+    """The only kind of dataset that the sources read from files."""
+    found = {name for text in sources.values() for name in _READERS.findall(text)}
+    return found.pop() if len(found) == 1 else None
+
+
 def declarations(tree: ast.Module) -> Iterator[ast.stmt | ast.expr]:
     """The lines that a report keeps for this: numbers of the module, and calls that make datasets."""
     yield from (node for node, _, _ in _constants(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_DATASETS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and (node.func.attr in _MAKES_DATASETS or _READERS.match(f"{node.func.attr}("))
+        ):
             yield node
 
 
