@@ -75,7 +75,7 @@ def test_numpy() -> None:
 
 @pytest.mark.timeout(300)
 def test_an_exception_where_no_memory_is_left(tmp_path: Path) -> None:
-    """Who throws is looked up without memory: what the loader would allocate or free decides how such a program ends."""
+    """Who throws is looked up without memory: what the loader allocates or frees would decide how the program ends."""
     library = _compiled("no_memory_left.cc", tmp_path, "-shared", "-fPIC")
     program = Limited([sys.executable, "-c", f"import ctypes; print(ctypes.CDLL({str(library)!r}).use_up())"])
     for limit in (48, 64, 80, 96, 112):

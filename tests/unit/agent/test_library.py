@@ -10,7 +10,9 @@ import pytest
 
 from faultlens.agent import LIBRARY
 
-pytestmark = pytest.mark.skipif(not shutil.which("readelf") or not LIBRARY.exists(), reason="needs readelf and the agent")
+pytestmark = pytest.mark.skipif(
+    not shutil.which("readelf") or not LIBRARY.exists(), reason="needs readelf and the agent"
+)
 
 
 def _read(option: str) -> str:
