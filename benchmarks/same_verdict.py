@@ -225,6 +225,9 @@ def main() -> int:
     kind = "runs" if arguments.runs else "methods"
     for case in chosen(lab, arguments.only):
         result = _again(lab, case, arguments.runs) if arguments.runs else by_each_method(lab, case)
+        if all(each["cause"] == NOTHING for each in (result if isinstance(result, list) else result.values())):
+            print(f"{case['id']}: cannot be run here", flush=True)  # it needs something that this machine has not
+            continue
         found.setdefault(kind, {})[case["id"]] = result
         FOUND.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
         shown = result if isinstance(result, list) else result.values()
