@@ -18,7 +18,6 @@ import fnmatch
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import machine
+from endings import HUNG, in_one_state
 from healthy_programs import LEFT_OUT, Healthy, all_of, spread
 
 from faultlens.diagnosis.causes import catalogue
@@ -38,7 +38,6 @@ from faultlens.diagnosis.causes import catalogue
 PAGE = Path(__file__).parent.parent / "docs" / "healthy.md"
 FAULTLENS = [sys.executable, "-m", "faultlens", "run", "--quiet", "--no-save", "--json"]
 COMPARED_EVERY = 10
-HUNG = 1000  # no status of a process
 # How a program ended, or that nothing speaks for anything: not what is wrong below Python.
 PLAIN_FAMILIES = {"ending", "harmless", "undecided"}
 ENDED_BY_ITSELF = {"ok", "exit", "exception"}
@@ -114,7 +113,7 @@ def _status(words: Sequence[str], folder: Path, seconds: float) -> int:
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             words, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-            start_new_session=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
+            start_new_session=True, preexec_fn=in_one_state,
         )  # fmt: skip
         try:
             return process.wait(seconds)
