@@ -63,7 +63,7 @@ EXPLANATION = """\
 Up to 32 stacks of threads that have ended are kept and used again. Where the shared memory cannot be mapped, the agent
 stays passive, and the crash is told by its exit status. Where the stack of a thread cannot be mapped, the thread runs
 without: an overflow of its stack is then not seen by the agent. A thrown C++ exception is looked at without allocating
-anything.
+anything, unless the process has several C++ runtimes.
 
 So a program under `ulimit -v` ends as alone with a limit that is lower by the first column of the tables
 (`tests/crashes/test_at_the_limit.py` tries it at its edge).
