@@ -7,6 +7,10 @@ from glob import glob
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+# Thread-local memory of theirs lies in every thread from its start: none is allocated when it is first used, which is a
+# moment when there may be no memory left.
+PRELOADED = ["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-ftls-model=initial-exec", "-Wall", "-Wextra"]
+
 
 class BuildLibraries(build_ext):
     """They are preloaded or opened, not imported: their file names carry no Python version."""
@@ -22,7 +26,7 @@ setup(
             "faultlens.agent.libfaultlens_agent",
             sources=sorted(glob("src/faultlens/agent/*.c")),
             depends=sorted(glob("src/faultlens/agent/*.h")),
-            extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            extra_compile_args=PRELOADED,
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler the tracer takes over
         ),
@@ -30,7 +34,7 @@ setup(
             "faultlens.guard_alloc.libfaultlens_fence",
             sources=["src/faultlens/guard_alloc/fence.c"],
             depends=["src/faultlens/guard_alloc/fence.h"],
-            extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            extra_compile_args=PRELOADED,
             extra_link_args=["-ldl", "-lpthread", "-Wl,-z,now"],
             optional=True,  # without a compiler nothing is fenced
         ),

@@ -48,7 +48,7 @@ def ending(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=_in_one_state,
+        preexec_fn=in_one_state,
     )
     if meanwhile:
         meanwhile(process, folder)
@@ -79,7 +79,7 @@ _LIBC = ctypes.CDLL(None)
 _NO_STACK = _Stack(None, 2, 0)  # SS_DISABLE
 
 
-def _in_one_state() -> None:
+def in_one_state() -> None:
     """What a program inherits: no core file, no signal that a shell ignores for jobs in the background, and no flag
     of an alternate stack that some ancestor once had."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

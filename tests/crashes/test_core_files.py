@@ -386,3 +386,19 @@ def test_sources_that_are_not_there_can_be_named(dump: Died, capsys: pytest.Capt
     (core.parent / "script.py").unlink()
     assert main(["explain", "--no-save", str(core)]) == 0
     assert "--source-root" in capsys.readouterr().err
+
+
+UNALIGNED = """
+import numpy as np
+import tensorflow as tf
+values = tf.experimental.dlpack.from_dlpack(np.arange(257, dtype=np.float32)[1:].__dlpack__())
+print(tf.matmul(tf.reshape(values, [16, 16]), tf.ones([16, 16])))
+"""
+
+
+@pytest.mark.tensorflow
+def test_what_a_failed_check_logged_is_read_from_memory(dump: Died) -> None:
+    """It went to a pipe and is gone; without it another cause would come first than live."""
+    report = make_report(read_core(dump(code=UNALIGNED)))
+    assert "Check failed: IsAligned() ptr = 0x" in (report.crash.output.stderr or "")
+    assert report.diagnoses[0].cause == "unaligned-buffer"

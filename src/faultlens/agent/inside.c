@@ -145,22 +145,35 @@ enum owner {
 
 #define CODES 8192
 #define MAX_PROBES 16
-static struct {
+struct known_code {
     PyObject *code; /* a reference: its address is not used again */
     long owner;
-} codes[CODES];
+};
+static struct known_code *codes; /* mapped when Python code of ours asks first: other programs have no need of it */
+
+static void map_codes(void) {
+    void *memory = mmap(NULL, CODES * sizeof *codes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) codes = memory;
+}
+
+static long ask_owner(PyObject *code, PyObject *decide) {
+    PyObject *answer = python.PyObject_CallFunctionObjArgs(decide, code, (PyObject *)NULL);
+    long owner = answer ? python.PyLong_AsLong(answer) : LIBRARY;
+    python.PyErr_Clear();
+    python.Py_DecRef(answer);
+    return owner;
+}
 
 static long owner_of(PyObject *code, PyObject *decide) {
+    if (!codes) map_codes();
+    if (!codes) return ask_owner(code, decide);
     size_t start = ((uintptr_t)code >> 4) % CODES, at = start;
     for (size_t probe = 0; probe < MAX_PROBES; probe++) {
         at = (start + probe) % CODES;
         if (codes[at].code == code) return codes[at].owner;
         if (!codes[at].code) break;
     }
-    PyObject *answer = python.PyObject_CallFunctionObjArgs(decide, code, (PyObject *)NULL);
-    long owner = answer ? python.PyLong_AsLong(answer) : LIBRARY;
-    python.PyErr_Clear();
-    python.Py_DecRef(answer);
+    long owner = ask_owner(code, decide);
     PyObject *before = codes[at].code;
     python.Py_IncRef(code);
     codes[at].code = code;

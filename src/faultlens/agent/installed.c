@@ -11,6 +11,7 @@
 #include "parts.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -128,17 +129,19 @@ static int leave_orphan(void *raw) {
 
 /* Not by fork(): the program may be large, and have threads. Returns whether it was started. */
 EXPORT bool faultlens_start_helper(char *const arguments[], char *const variables[], int ready) {
-    static struct helper helper;
     uint64_t all = ~0ull, mask = 0;
-    helper.arguments = arguments;
-    helper.variables = variables;
-    helper.ready = ready;
-    helper.mask = 0;
+    long memory = kernel(SYS_mmap, 0, sizeof(struct helper), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory < 0) return false;
+    struct helper *helper = (struct helper *)memory;
+    helper->arguments = arguments;
+    helper->variables = variables;
+    helper->ready = ready;
     kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&mask, sizeof mask, 0, 0); /* no handler runs in both */
     /* Ends without a signal to us, and wait() does not see it. */
-    int between = clone(leave_orphan, helper.stacks[0] + sizeof helper.stacks[0], CLONE_VM | CLONE_VFORK, &helper);
+    int between = clone(leave_orphan, helper->stacks[0] + sizeof helper->stacks[0], CLONE_VM | CLONE_VFORK, helper);
     int status = -1;
     if (between > 0) kernel(SYS_wait4, between, (long)&status, __WCLONE, 0, 0, 0);
     kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask, 0, 0);
+    kernel(SYS_munmap, memory, sizeof(struct helper), 0, 0, 0, 0);
     return status == 0;
 }

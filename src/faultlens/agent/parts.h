@@ -5,6 +5,7 @@
  *   stacks.c    an alternate stack for every thread
  *   filters.c   seccomp filters and debuggers: where a report would change the ending
  *   throws.c    the last C++ exceptions
+ *   defined.c   what the loaded objects define
  *   output.c    the tail of what the program prints
  *   exec.c      programs that this one starts
  *   loadable.c  whether the agent can be loaded into a program
@@ -153,6 +154,10 @@ static inline void keep_own_stack(void) {
 /* throws.c */
 void find_first_runtime(void);
 void copy_exceptions(struct fl_slot *slot);
+
+/* defined.c */
+struct dl_phdr_info;
+void *defined_in(const struct dl_phdr_info *info, const char *name); /* in this object; NULL: it does not */
 
 /* filters.c */
 long seccomp_call(long operation, long flags, long program);

@@ -58,15 +58,6 @@ static bool take_runtime(struct cxx_runtime *runtime, void *handle) {
     return true;
 }
 
-static int try_object(struct dl_phdr_info *info, size_t size, void *raw) {
-    (void)size;
-    if (!info->dlpi_name || !*info->dlpi_name) return 0;
-    void *handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    bool taken = take_runtime(raw, handle);
-    if (handle) dlclose(handle);
-    return taken;
-}
-
 /* Of programs that were linked with one. Looked up at the start: dlsym() waits for a dlopen() that runs constructors,
  * and frees the text of dlerror(), which the program may be about to throw. */
 static struct cxx_runtime first_runtime;
@@ -81,22 +72,46 @@ void find_first_runtime(void) {
     if (dl_iterate_phdr(is_runtime, NULL)) take_runtime(&first_runtime, RTLD_NEXT);
 }
 
-/* Python loads libraries into scopes of their own: ask the caller's. */
-static void find_runtime(struct cxx_runtime *runtime, void *caller) {
-    if (first_runtime.throw_exception) {
-        *runtime = first_runtime;
-        return;
+struct runtime_search {
+    struct cxx_runtime found;
+    int runtimes; /* objects that define one */
+};
+
+/* What the objects define, whatever scope they are in. */
+static int note_runtime(struct dl_phdr_info *info, size_t size, void *raw) {
+    (void)size;
+    struct runtime_search *search = raw;
+    throw_function *throw_exception = (throw_function *)defined_in(info, "__cxa_throw");
+    if (throw_exception && throw_exception != &__cxa_throw && search->runtimes++ == 0) {
+        const char *vtable = defined_in(info, "_ZTVN10__cxxabiv120__si_class_type_infoE");
+        search->found.throw_exception = throw_exception;
+        search->found.one_base_vtable = vtable ? vtable + 2 * sizeof(void *) : NULL;
     }
-    if (take_runtime(runtime, RTLD_NEXT)) return;
+    if (!search->found.backtrace) {
+        search->found.backtrace = (backtrace_function *)defined_in(info, "_Unwind_Backtrace");
+        search->found.address = (address_function *)defined_in(info, "_Unwind_GetIP");
+    }
+    return 0;
+}
+
+/* Of several, the one that the caller sees (this allocates): Python loads libraries into scopes of their own. */
+static bool find_runtime_in_scope(struct cxx_runtime *runtime, void *caller) {
+    if (take_runtime(runtime, RTLD_NEXT)) return true;
     struct object_search search = {.address = (uintptr_t)caller};
     dl_iterate_phdr(match_object, &search);
-    if (search.found && *search.name) {
-        void *handle = dlopen(search.name, RTLD_LAZY | RTLD_NOLOAD);
-        bool taken = take_runtime(runtime, handle);
-        if (handle) dlclose(handle);
-        if (taken) return;
-    }
-    dl_iterate_phdr(try_object, runtime);
+    if (!search.found || !*search.name) return false;
+    void *handle = dlopen(search.name, RTLD_LAZY | RTLD_NOLOAD);
+    bool taken = take_runtime(runtime, handle);
+    if (handle) dlclose(handle);
+    return taken;
+}
+
+static void find_runtime(struct cxx_runtime *runtime, void *caller) {
+    struct runtime_search search = {.runtimes = 0};
+    if (!first_runtime.throw_exception) dl_iterate_phdr(note_runtime, &search);
+    bool is_one = first_runtime.throw_exception || search.runtimes == 1;
+    if (!is_one && find_runtime_in_scope(runtime, caller)) return;
+    *runtime = first_runtime.throw_exception ? first_runtime : search.found;
 }
 
 struct frame_list {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from faultlens.inspection.maps import find
 from faultlens.inspection.memory import Memory
@@ -16,6 +17,8 @@ BEGINNING = b"Check failed: "
 STACK_BYTES = 16 << 10
 REACH = 16 << 10  # of a pointer: the buffer of abseil has 15,000 bytes
 HEADER_BYTES = 1024  # before the text: the name of a source file, and numbers
+MAX_FIELDS = 128
+MAX_PLACES = 32  # that hold the words, and no message: a core file may be made to waste time
 
 # The tags of Event's fields …
 _FILE, _LINE, _TIME_NS, _SEVERITY, _THREAD, _VALUE = 0x12, 0x18, 0x20, 0x28, 0x30, 0x3A
@@ -28,12 +31,18 @@ def check_message(memory: Memory, stack_pointer: int, mappings: Sequence[Mapping
     """The line as abseil prints it, if the thread with this stack is about to die of a check."""
     stack = memory.read(stack_pointer, STACK_BYTES)
     words = dict.fromkeys(word for (word,) in struct.iter_unpack("<Q", stack[: len(stack) // 8 * 8]))
+    places = 0
     for word in words:
         mapping = find(mappings, word)
-        if mapping is not None and mapping.permissions.startswith("rw"):
-            line = logged_line(memory.read(word, min(REACH, mapping.end - word)))
-            if line is not None:
-                return line
+        if mapping is None or not mapping.permissions.startswith("rw"):
+            continue
+        data = memory.read(word, min(REACH, mapping.end - word))
+        if BEGINNING not in data:
+            continue
+        line = logged_line(data)
+        places += 1
+        if line is not None or places == MAX_PLACES:
+            return line
     return None
 
 
@@ -43,7 +52,7 @@ def logged_line(data: bytes) -> str | None:
     start = text_at
     while start > max(text_at - HEADER_BYTES, 0):
         start = data.rfind(bytes([_FILE]), 0, start)
-        fields = list(_fields(data, start)) if start >= 0 else []
+        fields = list(islice(_fields(data, start), MAX_FIELDS)) if start >= 0 else []
         text = b"".join(_string(value) for tag, value in fields if tag == _VALUE and isinstance(value, bytes))
         numbers = {tag: value for tag, value in fields if isinstance(value, int)}
         if text.startswith(BEGINNING) and numbers.keys() >= set(_NUMBERS):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from faultlens.inspection.check_message import logged_line
+import struct
+import time
+
+from fake_memory import FakeMemory, mapping
+from faultlens.inspection.check_message import check_message, logged_line
 
 # As TensorFlow 2.21 left it.
 EVENT = (
@@ -27,3 +31,13 @@ def test_a_message_that_is_cut_off_anywhere() -> None:
     for size in range(len(EVENT)):
         line = logged_line(EVENT[:size])
         assert line is None or LINE.startswith(line)
+
+
+def test_a_core_that_is_made_to_waste_time() -> None:
+    """Every word of the stack points to bytes that look like the beginning of a message, again and again."""
+    heap = (b"\x12\x01\x12" * 300 + b"Check failed: ") * 18
+    stack = b"".join(struct.pack("<Q", 0x10000 + index) for index in range(2048))
+    memory = FakeMemory({0x10000: heap, 0x900000: stack})
+    began = time.process_time()
+    assert check_message(memory, 0x900000, [mapping(0x10000, 0x10000 + len(heap), "rw-p")]) is None
+    assert time.process_time() - began < 10

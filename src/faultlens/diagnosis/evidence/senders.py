@@ -77,14 +77,19 @@ def asked_by_python(case: Case) -> bool:
 
 def gave_up(case: Case) -> Frame | None:
     """The function of the user's own library that called abort() by itself, without a word of why."""
+    caller = caller_of_abort(case)
+    return caller if caller is not None and owner_of(caller) == "custom" else None
+
+
+def caller_of_abort(case: Case) -> Frame | None:
+    """The function that called abort() by itself, without a word of why."""
     thread = case.crash.crashed_thread
     if not case.aborted or thread is None or case.check or case.termination or case.crash.abort_message:
         return None
     names = [short_function(frame.function) for frame in thread.frames[:8]]
     if "abort" not in names[:5] or case.said(_COMPLAINT):
         return None
-    caller = thread.frames[names.index("abort") + 1 :][:1]
-    return next((frame for frame in caller if owner_of(frame) == "custom"), None)
+    return next(iter(thread.frames[names.index("abort") + 1 :]), None)
 
 
 def line_that_sends(case: Case, name: str | None) -> str | None:

@@ -6,6 +6,7 @@ The reader is strict and bounded: whatever the bytes are, it ends soon with a Cr
 from __future__ import annotations
 
 import os
+import signal
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from faultlens.errors import FaultlensError
 from faultlens.inspection import siginfo, signal_frame
 from faultlens.inspection.abort_message import abort_message
+from faultlens.inspection.check_message import check_message
 from faultlens.inspection.corefile.compressed import plain_core
 from faultlens.inspection.corefile.initial_stack import InitialStack, read_initial_stack
 from faultlens.inspection.corefile.notes import (
@@ -36,7 +38,7 @@ from faultlens.inspection.python_state import python_of
 from faultlens.inspection.python_values import with_variables
 from faultlens.inspection.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
-from faultlens.records.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Program, Thread
+from faultlens.records.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Output, Program, Thread
 from faultlens.system import elf
 from faultlens.system.isolated import IsolatedError, run_isolated
 
@@ -205,6 +207,7 @@ def _describe(
         fault=fault,
         threads=threads,
         kernels=scan.kernels,
+        output=_last_words(core, crashed),
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
@@ -268,6 +271,14 @@ def _fault(core: _Core, crashed: CoreThread) -> Fault | None:
         if recovered:
             return build_fault(*recovered, crashed.id, memory, mappings, "signal-frame")
     return build_fault(notes.siginfo, crashed.registers, crashed.id, memory, mappings)
+
+
+def _last_words(core: _Core, crashed: CoreThread) -> Output:
+    """Nothing that was printed is in a core; but what a failed check logged still lies in memory."""
+    number = siginfo.parse(core.notes.siginfo).number or crashed.signal
+    if number != signal.SIGABRT:
+        return Output()
+    return Output(stderr=check_message(core.memory, crashed.registers["rsp"], core.mappings))
 
 
 # ------------------------------------------------------------------------------------------- threads

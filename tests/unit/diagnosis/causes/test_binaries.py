@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from faultlens.diagnosis.rank import diagnose
-from faultlens.records.crash import Address, Crash, Library
+from faultlens.records.crash import Address, Crash, Library, Output
 from recorded_crashes import causes, first, load
 
 
@@ -125,6 +125,15 @@ def test_two_openmp_runtimes_alone_are_no_reason() -> None:
     paths = ("/home/ada/venv/lib/libgomp.so.1", "/home/ada/venv/lib/libomp.so")
     more = tuple(Library(path=path, start=crash.libraries[0].start) for path in paths)
     assert "duplicate-openmp" not in causes(replace(crash, libraries=crash.libraries + more))
+
+
+def test_an_openmp_runtime_that_aborts_beside_another_needs_no_words() -> None:
+    """A core file holds none."""
+    diagnosis = first(replace(load("two_openmp"), output=Output()))
+    assert diagnosis.cause == "duplicate-openmp"
+    assert diagnosis.confidence < first(load("two_openmp")).confidence
+    other = Output(stderr="OMP: Error #178: Function pthread_create failed:\n")
+    assert first(replace(load("two_openmp"), output=other)).cause != "duplicate-openmp"
 
 
 def test_no_openmp_runtime_is_ruled_out() -> None:

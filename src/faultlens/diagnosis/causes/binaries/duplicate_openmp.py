@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.loader import openmp_runtimes, short
+from faultlens.diagnosis.evidence.senders import caller_of_abort
 from faultlens.text.safe import one_line
 
 _SAID = r"OMP: Error #15[^\n]*"
@@ -39,14 +40,18 @@ class DuplicateOpenmp(Cause):
         if said is None and (len(runtimes) < 2 or not inside):
             return None
         names = " and ".join(dict.fromkeys(short(path) for path in runtimes)) or "two of them"
+        gives_up = _gives_up(case, runtimes)
         return Finding(
-            strength=PROVEN if said else LIKELY if allowed else POSSIBLE + 0.1,
+            strength=PROVEN if said else STRONG if gives_up else LIKELY if allowed else POSSIBLE + 0.1,
             title=f"two OpenMP runtimes are in the process: {names}",
             evidence=evidence(
                 (one_line(said, 240), "stderr") if said else None,
                 (f"loaded: {', '.join(runtimes[:3])}", "/proc/PID/maps") if runtimes else None,
                 (f"{_ALLOWED}={allowed} silences the check", "environment") if allowed else None,
                 (f"stopped in {short(inside)}", "native stack") if inside else None,
+                ("it called abort() itself, as it does when it finds another one", "native stack")
+                if gives_up
+                else None,
                 *case.fault_evidence[:1],
             ),
             fixes=(
@@ -62,6 +67,12 @@ class DuplicateOpenmp(Cause):
         return (
             f"only one OpenMP runtime is loaded ({short(runtimes[0])})" if runtimes else "no OpenMP runtime is loaded"
         )
+
+
+def _gives_up(case: Case, runtimes: tuple[str, ...]) -> bool:
+    """Where its message was not kept: it ends the process for little else, and would have said so."""
+    caller = caller_of_abort(case)
+    return caller is not None and caller.library in runtimes and not case.said(r"OMP: [^\n]*")
 
 
 def _inside(case: Case, runtimes: tuple[str, ...]) -> str | None:
