@@ -151,6 +151,18 @@ def _out_of_range(match: re.Match[str], _: Given) -> Reading:
     )
 
 
+def _null(match: re.Match[str], given: Given) -> Reading | None:
+    """'image' Must be non NULL: of an empty tensor there is no memory."""
+    empty = [argument for argument in given.arguments if argument.size == 0]
+    named = [argument for argument in empty if argument.name == match["name"]] or empty
+    if len(named) != 1:
+        return None
+    argument = named[0]
+    says = f"`{argument.name}` is empty, {list(argument.tensor.shape)}, and has no memory"
+    code = f"tf.debugging.assert_positive(tf.size({argument.expression}))"
+    return Reading(says, f"leave {given.op} out where `{argument.expression}` is empty", f"`{argument.name}`", code)
+
+
 def _status(match: re.Match[str], _: Given) -> Reading:
     """X is OK (INVALID_ARGUMENT: what TensorFlow would have raised)"""
     return Reading(one_line(match["said"].rstrip(") "), 160))
@@ -196,6 +208,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Given], Reading |
     (re.compile(r"\bsize >= 0 \((?P<a>-\d+) vs\. 0\)"), _negative),
     (re.compile(r"Too many dimensions in tensor"), _too_many),
     (re.compile(r"Attr (?P<name>\w+) has value (?P<a>-?\d+) out of range for an? (?P<type>\w+)"), _out_of_range),
+    (re.compile(r"'(?P<name>\w+)' Must be non NULL"), _null),
     (re.compile(r"is OK \([A-Z_]+: (?P<said>.+)$"), _status),
     (_COMPARED, _compared),
 )

@@ -13,8 +13,8 @@ _SAID = 2  # oddities of one kind
 # What about the arguments explains which cause, the likeliest first.
 _EXPLAINS: dict[str, tuple[Kind, ...]] = {
     "op-check-failed": ("rank", "length", "window", "negative", "huge"),
-    "op-null-dereference": ("rank", "length", "splits", "index", "negative", "empty"),
-    "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "negative", "huge", "empty"),
+    "op-null-dereference": ("rank", "length", "splits", "index", "negative", "huge", "empty"),
+    "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "not finite", "negative", "huge", "empty"),
     "op-division-by-zero": ("zero", "window", "length", "rank", "huge", "empty", "negative"),
     "op-uncaught-exception": ("huge", "negative", "rank", "length", "index", "splits", "not finite", "empty"),
     "oversized-allocation": ("huge", "negative"),

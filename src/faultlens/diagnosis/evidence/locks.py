@@ -101,12 +101,23 @@ def takers(blocked: Blocked, other: Crash) -> list[Thread]:
 
 
 def _holders(expression: str, line: Frame, crash: Crash) -> dict[int, tuple[Thread, int]]:
-    """By their number: the threads within lines that hold the lock, and the line that took it."""
-    return {
+    """By their number: the threads within lines that hold the lock, and the line that took it.
+
+    The lock of an object has other names elsewhere: `self.lock` is `stats.lock` to whoever uses the object."""
+    held = [(other, frame, _held(frame, crash)) for other in crash.threads for frame in _own_frames(other)]
+    found = {
         other.id: (other, taken[expression])
-        for other in crash.threads
-        for frame in _own_frames(other)
-        if frame.file == line.file and expression in (taken := _held(frame, crash))
+        for other, frame, taken in held
+        if frame.file == line.file and expression in taken
+    }
+    attribute = expression.partition(".")[2]
+    if found or not attribute:
+        return found
+    return {
+        other.id: (other, at)
+        for other, _, taken in held
+        for name, at in taken.items()
+        if name.partition(".")[2] == attribute
     }
 
 

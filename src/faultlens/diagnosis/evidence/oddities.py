@@ -23,7 +23,7 @@ _SPLITS = re.compile(r"splits|row_partition_tensors")
 _WORDS_OF_SIZE = (
     "sizes? shapes? dims lengths? lens? max num number counts? depth height width k n capacity block strides? rates? "
     "ksize window dilations period steps? rows columns channels batch buckets bins limit segments parallelism threads "
-    "radius ratio multiples reps frame"
+    "radius ratio multiples reps frame paddings?"
 )
 _SIZES = re.compile(rf"(?:^|_)(?:{'|'.join(_WORDS_OF_SIZE.split())})(?:$|_|\d)")
 # Where -1 means "all that is left", "unknown" or "the last".
