@@ -169,7 +169,8 @@ def _sizes(name: str, written: str, sizes: Sequence[int], single: bool) -> Itera
         yield Oddity("zero", name, f"`{name}` is {shown}", f"keep `{name}` above 0", code)
     product = math.prod(positive)
     if max(positive, default=0) >= _HUGE or (len(positive) > 1 and product >= _ABSURD):
-        made = f", which makes {product:.3g} elements" if len(positive) > 1 else ""
+        counts = len(positive) > 1 and re.search(r"shape|size|dims", name)
+        made = f", which makes {product:.3g} elements" if counts else ""
         yield Oddity("huge", name, f"`{name}` is {shown}{made}", f"bound `{name}` before the call")
 
 

@@ -204,6 +204,8 @@ def _fixes(found: Standing) -> tuple[Fix, ...]:
         )
     if (named := _awaited(found)) is not None:
         return _fix_of(named, found), _end_of(named)
+    if (held := _held_meanwhile(found)) is not None:
+        return held, safe("give the lock a time limit", "lock.acquire(timeout=…)")
     detail = "the stacks of all threads are in the report"
     if _nobody_left(found):
         detail = "a producer that has ended or was never started; an end marker that is missing"
@@ -273,6 +275,21 @@ def _holder_in_words(blocked: Blocked, process: Crash) -> str:
         return f"{told}; who holds it is not known"
     told += f" since line {blocked.taken_at}" if blocked.taken_at else ""
     return f"{told}, if that is the same lock" if blocked.same_name else told
+
+
+def _held_meanwhile(found: Standing) -> Fix | None:
+    """Who has the lock waits as well, perhaps for the very thread that wants it."""
+    blocked = _blocked(found)
+    holder = blocked.holder if blocked else None
+    line = own_line(holder) if holder else None
+    if blocked is None or holder is None or line is None or holder is blocked.thread:
+        return None
+    since = f", taken in line {blocked.taken_at}," if blocked.taken_at else ""
+    who = thread_in_words(holder, found.process)
+    return consider(
+        f"let {who} give {blocked.lock}{since} back before it waits in line {line.line}",
+        "fetch first, then take the lock; or hold it only around what it protects",
+    )
 
 
 def _blocked(found: Standing) -> Blocked | None:
