@@ -15,6 +15,7 @@ from faultlens.diagnosis.confidence import claimed
 from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
+from faultlens.diagnosis.evidence.tracebacks import PythonException
 from faultlens.records import finding
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
@@ -161,8 +162,17 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnos
 def _op(case: Case, found: Finding) -> str | None:
     """Where the rule names none: what an exception names, or what the user's line was calling."""
     if case.exception is not None and not case.is_native_crash:
-        return case.op or call_arguments.reader(case.crash.sources)
+        return _of_exception(case, case.exception, found)
     return case.called if found.location is None else case.called_on(found.location)
+
+
+def _of_exception(case: Case, exception: PythonException, found: Finding) -> str | None:
+    """What raised it: the user's function in a pipeline, the op, what reads the files, or the call on the line."""
+    if any("/python/ops/script_ops.py" in (frame.file or "") for frame in exception.frames):
+        return "py_function"
+    line = found.location or case.location
+    read = call_arguments.reader(case.crash.sources) if case.op in (None, "IteratorGetNext") else None
+    return read or case.op or (case.called_on(line) if line else None)
 
 
 def _needs_explaining(crash: Crash) -> bool:

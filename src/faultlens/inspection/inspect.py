@@ -118,7 +118,7 @@ def _look(subject: Subject, freeze: Freeze) -> Crash:
         abort_message=abort_message(memory, mappings),
         mappings=mappings,
         libraries=libraries(mappings, memory),
-        files=file_states(mappings, deleted_paths(maps_text), memory),
+        files=file_states(mappings, deleted_paths(maps_text), memory, process.own_root(pid)),
         memory=process.memory_use(pid),
         limits=process.resource_limits(pid),
         cgroup=cgroup.state() if cgroup else None,

@@ -87,13 +87,15 @@ def libraries(mappings: Sequence[Mapping], memory: Memory | None = None) -> tupl
 
 
 def file_states(
-    mappings: Sequence[Mapping], deleted: Collection[str] = (), memory: Memory | None = None
+    mappings: Sequence[Mapping], deleted: Collection[str] = (), memory: Memory | None = None, root: str = ""
 ) -> tuple[FileState, ...]:
-    """Mapped data files, and the libraries that are no longer on disk what they are in memory."""
+    """Mapped data files, and the libraries that are no longer on disk what they are in memory.
+
+    `root`: where a process that has mounts of its own sees its files, /proc/PID/root."""
     states = []
     for path, parts in _by_path(mappings).items():
-        image = _image_in_memory(memory, parts) or _image_on_disk(path)
-        state = _file_state(path, parts, path in deleted, image)
+        image = _image_in_memory(memory, parts) or _image_on_disk(root + path)
+        state = _file_state(path, parts, path in deleted, image, root)
         if state is not None and (image is None or state.state != "same"):
             states.append(state)
     return tuple(states)
@@ -110,17 +112,19 @@ class _Image(NamedTuple):
     build_id: str | None
 
 
-def _file_state(path: str, parts: Sequence[Mapping], deleted: bool, image: _Image | None) -> FileState | None:
+def _file_state(
+    path: str, parts: Sequence[Mapping], deleted: bool, image: _Image | None, root: str
+) -> FileState | None:
     # The loader leaves inaccessible gaps between the segments of a library, which reach beyond its file.
     usable = [part for part in parts if not part.permissions.startswith("---")]
     mapped_end = max((part.offset + part.end - part.start for part in usable), default=0)
     try:
-        status = Path(path).stat()
+        status = Path(root + path).stat()
     except (OSError, ValueError):
         return FileState(path=path, mapped_end=mapped_end, state="deleted" if deleted else "missing")
     if not stat.S_ISREG(status.st_mode):
         return None
-    on_disk = _image_on_disk(path)
+    on_disk = _image_on_disk(root + path)
     replaced = deleted or (image is not None and image != on_disk)
     shorter = -(-status.st_size // PAGE) * PAGE < mapped_end
     return FileState(
@@ -129,7 +133,7 @@ def _file_state(path: str, parts: Sequence[Mapping], deleted: bool, image: _Imag
         modified=status.st_mtime,
         mapped_end=mapped_end,
         state="replaced" if replaced else "shorter than mapped" if shorter else "same",
-        disk_free=_disk_free(path),
+        disk_free=_disk_free(root + path),
     )
 
 

@@ -199,3 +199,12 @@ def _link(path: str) -> str | None:
 
 def _limit(text: str) -> int | None:
     return int(text) if text.isdigit() else None
+
+
+def own_root(pid: int) -> str:
+    """Where its files are, if it has mounts of its own: those of a container, or of `unshare -m`."""
+    try:
+        is_ours = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return ""
+    return "" if is_ours else f"/proc/{pid}/root"

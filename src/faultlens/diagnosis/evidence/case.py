@@ -230,7 +230,7 @@ class Case:
     def called_on(self, line: Location) -> str | None:
         """The only function that another line calls."""
         frame = Frame(kind="python", function=line.function, file=line.file, line=line.line)
-        return call_arguments.called_at(frame, self.crash.sources) if self.is_native_crash else None
+        return call_arguments.called_at(frame, self.crash.sources)
 
     def mentions(self, wording: Wording) -> Mention | None:
         """The last line of the user's sources that matches, comments left out."""

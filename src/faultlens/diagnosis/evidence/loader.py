@@ -16,6 +16,7 @@ _MEANT_TO_BE_PRELOADED = re.compile(
     r"malloc|asan|tsan|ubsan|lsan|scudo|snoopy|libeatmydata|libSegFault|faketime|libhugetlb|nccl|profiler|cupti", re.I
 )
 _ALLOCATOR = re.compile(r"/lib(?:tcmalloc|jemalloc|mimalloc|tbbmalloc|hoard|scudo|snmalloc|rpmalloc)[^/]*\.so", re.I)
+_OWN_ALLOCATOR = re.compile(r"alloc|malloc|pool|heap|arena", re.I)
 _OPENMP = re.compile(r"/lib(?:omp\d*|iomp5|gomp|iompstubs5)(?:[-_.][^/]*)?\.so", re.I)
 _SYSTEM_FOLDER = re.compile(r"^/(?:usr/)?(?:local/)?lib(?:64|32)?/")
 
@@ -63,8 +64,12 @@ def tensorflow_from_search_path(case: Case) -> bool:
 
 
 def allocators(crash: Crash) -> tuple[str, ...]:
-    """Allocators besides glibc's."""
-    return tuple(library.path for library in crash.libraries if _ALLOCATOR.search(library.path))
+    """Allocators besides glibc's: known ones, and what is preloaded under a name that says so."""
+    own = [path for path in preload_entries(crash.program.environment.get("LD_PRELOAD", "")) if not is_ours(path)]
+    named = {path for path in own if _OWN_ALLOCATOR.search(short(path))}
+    return tuple(
+        library.path for library in crash.libraries if _ALLOCATOR.search(library.path) or library.path in named
+    )
 
 
 def openmp_runtimes(crash: Crash) -> tuple[str, ...]:

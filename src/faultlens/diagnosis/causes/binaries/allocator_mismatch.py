@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
+from faultlens.diagnosis.causes.base import POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence import views
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.loader import allocators, short
@@ -122,5 +122,5 @@ def _strength(foreign: str | None, invalid: str | None, others: bool) -> float:
     if foreign:
         return PROVEN if others else STRONG
     if invalid:
-        return LIKELY if others else POSSIBLE
+        return STRONG if others else POSSIBLE
     return POSSIBLE + 0.1

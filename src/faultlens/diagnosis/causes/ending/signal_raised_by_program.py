@@ -6,6 +6,7 @@ from faultlens.diagnosis.evidence.senders import SENDING, asked_by_python, gave_
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import is_own, short_function
 from faultlens.records.crash import Frame
+from faultlens.records.diagnosis import Location
 
 # The kernel sends these when a timer of the program itself runs out.
 _TIMERS = {"SIGALRM": Wording.SETS_ALARM, "SIGVTALRM": Wording.SETS_TIMER, "SIGPROF": Wording.SETS_TIMER}
@@ -109,6 +110,7 @@ def _timer(case: Case, name: str) -> Finding:
             consider("cancel the timer when the work is done", "signal.alarm(0)"),
             consider(f"install a handler for {name}", f"signal.signal(signal.{name}, handler)"),
         ),
+        location=Location(file=mention.file, line=mention.line, function="") if mention else None,
     )
 
 
