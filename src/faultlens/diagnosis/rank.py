@@ -16,6 +16,7 @@ from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
 from faultlens.diagnosis.evidence.tracebacks import PythonException
+from faultlens.inspection.frames import is_own
 from faultlens.records import finding
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
@@ -172,7 +173,14 @@ def _of_exception(case: Case, exception: PythonException, found: Finding) -> str
         return "py_function"
     line = found.location or case.location
     read = call_arguments.reader(case.crash.sources) if case.op in (None, "IteratorGetNext") else None
-    return read or case.op or (case.called_on(line) if line else None)
+    return read or case.op or _called_in(exception) or (case.called_on(line) if line else None)
+
+
+def _called_in(exception: PythonException) -> str | None:
+    """The function of a library that the user's line called, by the traceback."""
+    own = next((index for index, frame in enumerate(exception.frames) if is_own(frame)), 0)
+    function = exception.frames[own - 1].function if own else "_"
+    return None if function.startswith(("_", "<")) or function in ("error_handler", "wrapper") else function
 
 
 def _needs_explaining(crash: Crash) -> bool:

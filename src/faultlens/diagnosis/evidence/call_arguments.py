@@ -64,7 +64,7 @@ def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, 
 
 
 def called_at(frame: Frame | None, sources: Mapping[str, str]) -> str | None:
-    """The function that the user's line was calling: of the failing expression where it is known, else the only one."""
+    """The function that the user's line was calling: of the failing expression if known, else the outermost."""
     tree = parse(sources.get(frame.file or "", "")) if frame else None
     if tree is None or frame is None or frame.line is None:
         return None
@@ -75,11 +75,11 @@ def called_at(frame: Frame | None, sources: Mapping[str, str]) -> str | None:
     ]
     failing = [node for node in calls if (node.lineno, node.col_offset) == (frame.line, frame.column)]
     failing = [node for node in failing if node.end_col_offset == frame.end_column] or failing
-    chosen = failing[0] if failing else calls[0] if len(calls) == 1 else None
+    outermost = [node for node in calls if node.lineno == frame.line] if frame.column is None else []
+    chosen = failing[0] if failing else calls[0] if len(calls) == 1 else next(iter(outermost), None)
     function = chosen.func if chosen else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return None if not name or name.endswith(("Error", "Exception")) else name
 
 
 def reader(sources: Mapping[str, str]) -> str | None:

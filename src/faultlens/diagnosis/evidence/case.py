@@ -229,7 +229,9 @@ class Case:
 
     def called_on(self, line: Location) -> str | None:
         """The only function that another line calls."""
-        frame = Frame(kind="python", function=line.function, file=line.file, line=line.line)
+        place = (line.file, line.line)
+        here = (frame for thread in self.crash.threads for frame in thread.frames if (frame.file, frame.line) == place)
+        frame = next(here, Frame(kind="python", function=line.function, file=line.file, line=line.line))
         return call_arguments.called_at(frame, self.crash.sources)
 
     def mentions(self, wording: Wording) -> Mention | None:

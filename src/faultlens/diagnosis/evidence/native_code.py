@@ -38,6 +38,8 @@ _CONTAINER = re.compile(
     r"std::(?:__detail::)?(?:_Hashtable|_Rb_tree|_List|list<|map<|set<|unordered_|deque<|_Map_base)"
     r"|std::vector<.*>::(?:push_back|emplace_back|insert|resize|_M_)"
 )
+# Containers that grow: nobody else may touch them meanwhile.
+_GROWS = r"_M_realloc_(?:insert|append)|::emplace_back|::push_back|_M_insert_|_Rb_tree<|_Hashtable<"
 _SHARED_OUT = r"[pP]arallelFor|\bShard\w*\("
 # What containers throw when their size is absurd, or was spoiled.
 SIZE_ERRORS = ("std::bad_alloc", "std::bad_array_new_length", "std::length_error")
@@ -188,7 +190,7 @@ def holds_gil(case: Case) -> bool:
 def others_inside(case: Case, frame: Frame) -> tuple[Thread, ...]:
     """Other threads that work in the same function of the same library; not if they die of the very same access."""
     fault = case.fault
-    if case.calls(_SHARED_OUT):  # each thread has its own part of the work
+    if case.calls(_SHARED_OUT) and not case.calls(_GROWS):  # each thread has its own part of the work
         return ()
     if fault and any(other.address == fault.address and fault.address is not None for other in case.crash.also_faulted):
         return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, fenced, foreign_calls, garbage, native_code, views
@@ -73,7 +75,7 @@ class NativeUseAfterFree(NativeCause):
             return None
         lost = views.given_away(case) if gone or freed else None
         strength = LIKELY + 0.05 if lost and gone else self._strength(case, fault, bool(freed or filled), gone, held)
-        return self.blame(
+        found = self.blame(
             case,
             frame,
             strength,
@@ -89,6 +91,9 @@ class NativeUseAfterFree(NativeCause):
             (f"{lost[0].place}: {lost[0].name} was given `{lost[1]}`, which is gone", "source") if lost else None,
             fix=_keep_alive(*lost) if lost else _keep_owner(case),
         )
+        # On a thread of its own no line of the program stands for it: the one that handed the memory over does.
+        handed = lost[0] if lost and case.location is None and found.location is None else None
+        return replace(found, location=handed.location, op=found.op or handed.name) if handed else found
 
     def _strength(self, case: Case, fault: Fault, freed: bool, gone: bool, held: Garbage | None) -> float:
         if freed:
