@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, evidence
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Cause, Finding, consider, evidence
 from faultlens.diagnosis.causes.tensorflow import advice
 from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
@@ -10,6 +10,15 @@ from faultlens.diagnosis.evidence.misfits import empty_input, misfit
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, converting, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, through_bad_object
+
+_DESTROYS = r"(?:^|::)(\w+)(?:<.*>)?::~\1\("
+_OF_DESTROYED = (
+    consider(
+        "use the object before it goes away, or do not make it",
+        "its destructor expects what start(), build or the first call sets up; dropping it unused, or after that failed, "
+        "is what crashes",
+    ),
+)
 
 
 class OpNullDereference(Cause):
@@ -46,9 +55,11 @@ class OpNullDereference(Cause):
         address = target(fault)
         instruction, empty = fault.instruction, empty_input(case.kernel) if at_element_of_nothing(case) else None
         said = explained(case, self.slug)
+        destroyed = case.calls(_DESTROYS) is not None and said is None
+        where = "while it was destroyed" if destroyed else "inside TensorFlow"
         return Finding(
             strength=_strength(case, null),
-            title=advice.titled(f"{advice.at_work(case)} followed {pointer} inside TensorFlow", said),
+            title=advice.titled(f"{advice.at_work(case)} followed {pointer} {where}", said),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
@@ -65,7 +76,7 @@ class OpNullDereference(Cause):
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
-            fixes=advice.fixes(case, self.slug, *advice.argument_fixes(case, said)),
+            fixes=advice.fixes(case, self.slug, *(_OF_DESTROYED if destroyed else advice.argument_fixes(case, said))),
             against=tuple(filter(None, [None if null else uses_foreign_memory(case)])),
         )
 
