@@ -15,7 +15,7 @@ _DESTROYS = r"(?:^|::)(\w+)(?:<.*>)?::~\1\("
 _OF_DESTROYED = (
     consider(
         "use the object before it goes away, or do not make it",
-        "its destructor expects what start() or the first call sets up: dropped unused, or after that failed, it crashes",
+        "its destructor expects what start() or the first call sets up: dropped unused or after a failure, it dies",
     ),
 )
 
