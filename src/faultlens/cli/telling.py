@@ -111,8 +111,10 @@ def examined(crash: Crash) -> Report:
     if not worth_telling(report):
         return report
     from faultlens.doctor.aftermath import with_findings
+    from faultlens.report.make import reconsidered
+    from faultlens.store.earlier import earlier_causes
 
-    return with_findings(report)
+    return reconsidered(with_findings(report), earlier_causes(report))
 
 
 def _tell(report: Report, arguments: argparse.Namespace, deaths: Deaths) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from faultlens.records.crash import Crash, Outcome
-from faultlens.records.diagnosis import Reproducer
+from faultlens.records.diagnosis import Evidence, Reproducer
 from faultlens.records.finding import Finding
 from faultlens.records.report_file import Report
 from faultlens.report.scrub import scrubbed, without_secrets
+
+MOST_OF_CHANGING = 0.6  # confidence in a verdict that another run of the program contradicts
 
 
 def renewed(stored: Report) -> Report:
@@ -49,6 +51,21 @@ def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Itera
         ruled_out=found.ruled_out,
         findings=findings,
     )
+
+
+def reconsidered(report: Report, earlier: Sequence[str]) -> Report:
+    """Less sure, where earlier runs of the same program were judged otherwise: `earlier` has their causes."""
+    others = [cause for cause in earlier if report.diagnoses and cause != report.diagnoses[0].cause]
+    if not others:
+        return report
+    first, *rest = report.diagnoses
+    fact = f"the same program was judged otherwise before: {', '.join(others)}"
+    unsure = replace(
+        first,
+        confidence=min(first.confidence, MOST_OF_CHANGING),
+        evidence=(*first.evidence, Evidence(fact=fact, source="earlier reports")),
+    )
+    return replace(report, diagnoses=(unsure, *rest))
 
 
 def _judged(crash: Crash) -> Outcome:
