@@ -32,6 +32,7 @@ _WAITS: dict[str, tuple[WaitKind, str]] = {
         "input",
         r"^_*(?:GI_+)?(?:libc_)?(?:poll|select|epoll_wait|read|recv\w*|accept\w*)$",
     ),
+    "a file to open: a named pipe waits for the other side": ("input", r"^_*(?:GI_+)?(?:libc_)?open(?:at)?(?:64)?$"),
     "somebody to read what it writes": ("output", r"^_*(?:GI_+)?(?:libc_)?(?:writev?|send(?:to|msg)?)$"),
     "time to pass": ("time", r"nanosleep|^time_sleep|^pysleep"),
 }

@@ -4,6 +4,7 @@ from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Cause, Findi
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.limits import cpu_time_used_up, most_threads, oom_kills
 from faultlens.diagnosis.evidence.senders import ended_by
+from faultlens.records.crash import Limit
 
 
 class CpuTimeLimit(Cause):
@@ -34,7 +35,7 @@ class CpuTimeLimit(Cause):
         name, limit = ended_by(case), case.crash.limits.get("RLIMIT_CPU")
         if case.fault is not None or name not in ("SIGXCPU", "SIGKILL"):
             return None
-        seconds = limit.soft if limit and name == "SIGXCPU" else cpu_time_used_up(case.crash)
+        seconds = _limit(limit) if limit and name == "SIGXCPU" else cpu_time_used_up(case.crash)
         if name == "SIGKILL" and (not seconds or oom_kills(case.crash)):
             return None
         long_enough = (case.crash.seconds or 0) >= 0.8 * (seconds or 0)
@@ -57,3 +58,9 @@ class CpuTimeLimit(Cause):
                 ),
             ),
         )
+
+
+def _limit(limit: Limit) -> int | None:
+    """As it was: with every SIGXCPU the kernel raises it by a second, unless it cannot go higher."""
+    raised = limit.soft is not None and limit.soft > 1 and limit.soft != limit.hard
+    return limit.soft - 1 if raised and limit.soft is not None else limit.soft

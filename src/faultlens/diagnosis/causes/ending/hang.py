@@ -22,18 +22,23 @@ from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.locks import Blocked, thread_in_words
 from faultlens.diagnosis.evidence.messages import stragglers
 from faultlens.diagnosis.evidence.pace import stalled_for
+from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.standing import Standing, in_idle_event_loop, own_line, standing
 from faultlens.diagnosis.evidence.tracebacks import failed_thread
 from faultlens.diagnosis.evidence.user_calls import called_back_by
 from faultlens.inspection.frames import package_of, short_function
 from faultlens.inspection.owners import owner_of
-from faultlens.inspection.waiting import waits_for
+from faultlens.inspection.waiting import GIL, wait_of, waits_for
 from faultlens.records.crash import Activity, Crash, Frame, Thread
 from faultlens.records.diagnosis import Fix
 from faultlens.text.sizes import in_words as size_in_words
 
 MOST_TOLD = 3
 _HEADERS = re.compile(r"^(?:std::|__gthread_|__gnu_cxx::)")  # compiled into the program
+_PYDLL = consider(
+    "release the GIL: open the library with ctypes.CDLL, PyDLL keeps it while its functions run",
+    "its threads wait for the GIL, and whoever has it waits for them",
+)
 
 
 class Hang(Cause):
@@ -124,6 +129,8 @@ def _title(found: Standing) -> str:
     who = "it" if found.waiter is None else f"child process {found.process.pid}"
     if blocked is not None and blocked.holder is not None:
         return f"no progress: {in_words(blocked, found.process)}"
+    if _keeps_gil(found):
+        return f"deadlock: {who} has the GIL and waits{where} for threads that need it"
     if found.wait is None:
         return f"no progress{where}: {who} was still running"
     if in_idle_event_loop(found.thread):
@@ -178,13 +185,12 @@ def _fixes(found: Standing) -> tuple[Fix, ...]:
         if len(found.deadlock) == 1:
             first = consider("do not take it twice", "or use threading.RLock, std::recursive_mutex")
         elif any(each.lock == "the GIL" for each in found.deadlock):
-            first = consider(
-                "release the GIL before taking the other lock",
-                "Py_BEGIN_ALLOW_THREADS, py::gil_scoped_release; never wait for a thread that needs it while having it",
-            )
+            first = _about_gil(found)
         else:
             first = consider("take these locks in the same order everywhere", "or one lock for both")
         return first, safe("give the lock a time limit", "lock.acquire(timeout=…), std::timed_mutex")
+    if _keeps_gil(found):
+        return _about_gil(found), safe("give the wait a time limit", "std::condition_variable::wait_for, or poll")
     if found.wait is None:
         look = consider("look at the condition that ends the loop", "the stack shows where it was")
         return look, safe("give the wait a time limit", _LIMITS)
@@ -275,6 +281,23 @@ def _holder_in_words(blocked: Blocked, process: Crash) -> str:
         return f"{told}; who holds it is not known"
     told += f" since line {blocked.taken_at}" if blocked.taken_at else ""
     return f"{told}, if that is the same lock" if blocked.same_name else told
+
+
+def _keeps_gil(found: Standing) -> bool:
+    """Native code of the user's own waits with the GIL, while other threads want it."""
+    thread = found.thread
+    if thread is None or not thread.holds_gil or not _native_place(thread):
+        return False
+    return any(wait_of(other) == GIL for other in found.process.threads if other is not thread)
+
+
+def _about_gil(found: Standing) -> Fix:
+    if sources_of(found.process).called("PyDLL"):
+        return _PYDLL
+    return consider(
+        "release the GIL before taking the other lock",
+        "Py_BEGIN_ALLOW_THREADS, py::gil_scoped_release; never wait for a thread that needs it while having it",
+    )
 
 
 def _held_meanwhile(found: Standing) -> Fix | None:

@@ -3,10 +3,12 @@ from __future__ import annotations
 from faultlens.diagnosis.causes.base import LIKELY, PROVEN, STRONG, Cause, Finding, consider, evidence
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.senders import SENDING, asked_by_python, gave_up, line_that_sends, sender
+from faultlens.diagnosis.evidence.tracebacks import PythonException
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.inspection.frames import is_own, short_function
 from faultlens.records.crash import Frame
 from faultlens.records.diagnosis import Location
+from faultlens.text.safe import one_line
 
 # The kernel sends these when a timer of the program itself runs out.
 _TIMERS = {"SIGALRM": Wording.SETS_ALARM, "SIGVTALRM": Wording.SETS_TIMER, "SIGPROF": Wording.SETS_TIMER}
@@ -65,6 +67,7 @@ def _recorded(case: Case) -> Finding:
     python = [frame for frame in frames if frame.kind == "python"]
     caller = next(filter(is_own, python), None)
     nearest = caller or next(iter(python), None)
+    error = case.exception
     who = f"{nearest.function} at {nearest.file}:{nearest.line}" if nearest else "native code"
     return Finding(
         strength=PROVEN if call or by_python else STRONG,
@@ -74,10 +77,19 @@ def _recorded(case: Case) -> Finding:
             (f"the sender is the program itself, process {fault.sender_pid or case.crash.pid}", "siginfo"),
             (f"{short_function(call.function)} was called by {who}", "stack") if call else None,
             (f"the interpreter sent it, on behalf of {who}", "stack") if by_python else None,
+            (f"an exception came first: {error.type}: {one_line(error.message, 160)}", "stderr") if error else None,
         ),
-        fixes=_FIXES,
+        fixes=(consider(f"mend what raised {error.type.rpartition('.')[2]}", _raised_at(error)), *_FIXES)
+        if error
+        else _FIXES,
         by_stack=call is not None,
     )
+
+
+def _raised_at(error: PythonException) -> str:
+    place = next(filter(is_own, error.frames), None)
+    where = f"{(place.file or '').rpartition('/')[2]}:{place.line}: " if place else ""
+    return f"{where}{one_line(error.message, 160)}; the program ended itself because of it"
 
 
 def _gave_up(frame: Frame) -> Finding:
