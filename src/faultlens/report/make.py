@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from faultlens.records.crash import Crash, Outcome
-from faultlens.records.diagnosis import Evidence, Reproducer
+from faultlens.records.diagnosis import Diagnosis, Evidence, Reproducer
 from faultlens.records.finding import Finding
 from faultlens.records.report_file import Report
 from faultlens.report.scrub import scrubbed, without_secrets
@@ -45,7 +45,7 @@ def make_report(crash: Crash, findings: tuple[Finding, ...] = (), secrets: Itera
         gaps = tuple(dict.fromkeys((*crash.gaps, gap)))
         return Report(outcome=crash.outcome, crash=replace(crash, gaps=gaps), findings=findings)
     return Report(
-        outcome=_judged(crash),
+        outcome=_judged(crash, found.diagnoses),
         crash=crash,
         diagnoses=found.diagnoses,
         ruled_out=found.ruled_out,
@@ -68,10 +68,11 @@ def reconsidered(report: Report, earlier: Sequence[str]) -> Report:
     return replace(report, diagnoses=(unsure, *rest))
 
 
-def _judged(crash: Crash) -> Outcome:
+def _judged(crash: Crash, found: Sequence[Diagnosis]) -> Outcome:
     """The record says that its time was up; the report, whether it hung."""
     from faultlens.diagnosis.evidence.standing import AT_WORK, standing
 
-    if crash.outcome.kind == "timeout" and standing(crash).state not in AT_WORK:
+    hangs = bool(found) and found[0].cause == "hang"
+    if crash.outcome.kind == "timeout" and (hangs or standing(crash).state not in AT_WORK):
         return replace(crash.outcome, kind="hang")
     return crash.outcome

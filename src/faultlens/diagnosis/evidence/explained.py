@@ -18,6 +18,7 @@ _EXPLAINS: dict[str, tuple[Kind, ...]] = {
     "op-division-by-zero": ("zero", "window", "length", "rank", "huge", "empty", "negative"),
     "op-uncaught-exception": ("huge", "negative", "rank", "length", "index", "splits", "not finite", "empty"),
     "oversized-allocation": ("huge", "negative"),
+    "hang": ("not finite",),
     "native-out-of-bounds": ("splits", "index", "negative", "empty"),
     "native-heap-overflow": ("splits", "index"),
     "native-division-by-zero": ("zero", "empty"),

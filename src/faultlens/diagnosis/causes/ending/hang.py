@@ -16,6 +16,8 @@ from faultlens.diagnosis.causes.base import (
 )
 from faultlens.diagnosis.evidence.awaited import Awaited, awaited, is_reached
 from faultlens.diagnosis.evidence.case import Case, location_of
+from faultlens.diagnosis.evidence.endless import endless_op
+from faultlens.diagnosis.evidence.explained import Explained
 from faultlens.diagnosis.evidence.forks import stuck_child
 from faultlens.diagnosis.evidence.kin import facts_of_kin, fixes_of_kin, full_pipe, title_of_kin
 from faultlens.diagnosis.evidence.limits import oom_kills
@@ -71,6 +73,8 @@ class Hang(Cause):
         if not crash.was_running or crash.fault is not None:
             return None
         found = standing(crash)
+        if (said := endless_op(case, found)) is not None:
+            return self._endless(case, found, said)
         strength = _strength(found, crash)
         if strength is None:
             return None
@@ -81,6 +85,15 @@ class Hang(Cause):
             op=_op(found, case),
             evidence=evidence(*_facts(found, crash)),
             fixes=_fixes(found),
+        )
+
+    def _endless(self, case: Case, found: Standing, said: Explained) -> Finding:
+        return Finding(
+            strength=STRONG,
+            title=f"{case.op} does not come to an end: {said.says}",
+            op=case.op,
+            evidence=evidence(*case.fault_evidence, *_facts(found, case.crash)),
+            fixes=(consider(said.instead, said.detail), safe("give it more time", "if it is meant to take that long")),
         )
 
     def rule_out(self, case: Case) -> str | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case, location_of
+from faultlens.diagnosis.evidence.endless import endless_op
 from faultlens.diagnosis.evidence.limits import oom_kills
 from faultlens.diagnosis.evidence.locks import thread_in_words
 from faultlens.diagnosis.evidence.pace import Pace, pace, stalled_for
@@ -47,7 +48,7 @@ class TimeLimit(Cause):
         if found.state in ("waiting", "unknown") or found.process.activity is None:
             return None
         return Finding(
-            strength=_strength(found),
+            strength=POSSIBLE if endless_op(case, found) else _strength(found),
             title=_title(found, found.process.activity),
             location=location_of(_line(found)),
             op=case.op if found.process is crash else None,
