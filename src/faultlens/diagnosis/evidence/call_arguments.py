@@ -52,13 +52,14 @@ def call_of(name: str | None, sources: Mapping[str, str], location: Location | N
 
 def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, Location] | None:
     """The only call that makes this dataset: ShuffleDataset is made by shuffle(), far from where it is read."""
-    made_by = _bare(op or "").removesuffix("dataset") if op and "Dataset" in op else ""
+    bare = _bare(op) if op and "Dataset" in op else ""
+    made_by = {bare, bare.removesuffix("dataset")} - {""}
     found = [
         (node, Location(file=file, line=node.lineno, function=""))
         for file, text in sources.items()
         if made_by and (tree := parse(text))
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _bare(node.func.attr) == made_by
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _bare(node.func.attr) in made_by
     ]
     return found[0] if len(found) == 1 else None
 

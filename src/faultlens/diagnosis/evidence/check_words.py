@@ -88,7 +88,7 @@ def _rank(match: re.Match[str], given: Given) -> Reading | None:
     """dims() == NDIMS (1 vs. 2) Asking for tensor of 2 dimensions from a tensor of 1 dimensions"""
     has, wanted = int(match["has"]), int(match["wanted"])
     whose = _among(given, lambda argument: argument.rank == has)
-    says = f"it takes a tensor of {has} dimensions for one of {wanted}"
+    says = f"it takes a tensor of {_dimensions_in_words(has)} for one of {wanted}"
     return _of(whose, says, "a single number" if wanted == 0 else _dimensions_in_words(wanted))
 
 
@@ -240,6 +240,8 @@ def _shape(argument: Argument) -> str:
 
 def _holder(expression: str, number: int, given: Given) -> str | None:
     """What has this number: the only one that has, the one that is named alike, or the dimension that is meant."""
+    if re.fullmatch(_NUMBER, expression):
+        return None
     return _single(expression, number, given) or _only(expression, _dimensions(number, given))
 
 

@@ -12,12 +12,12 @@ from faultlens.diagnosis.evidence.oddities import Kind, Oddity, oddities
 _SAID = 2  # oddities of one kind
 # What about the arguments explains which cause, the likeliest first.
 _EXPLAINS: dict[str, tuple[Kind, ...]] = {
-    "op-check-failed": ("rank", "length", "window", "negative", "huge"),
+    "op-check-failed": ("rank", "length", "window", "negative", "huge", "splits", "index", "zero", "empty"),
     "op-null-dereference": ("rank", "length", "splits", "index", "negative", "huge", "empty"),
     "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "not finite", "negative", "huge", "empty"),
     "op-division-by-zero": ("zero", "window", "length", "rank", "huge", "empty", "negative"),
     "op-uncaught-exception": ("huge", "negative", "rank", "length", "index", "splits", "not finite", "empty"),
-    "oversized-allocation": ("huge", "negative"),
+    "oversized-allocation": ("huge", "negative", "index"),
     "hang": ("not finite",),
     "native-out-of-bounds": ("splits", "index", "negative", "empty"),
     "native-heap-overflow": ("splits", "index"),
@@ -42,6 +42,8 @@ def explained(case: Case, cause: str, check: str = "") -> Explained | None:
     order = _EXPLAINS.get(cause, ())
     odd = [each for each in oddities(case.given) if each.kind in order] if case.given else []
     odd.sort(key=lambda each: (not each.sure, order.index(each.kind)))
+    if reading:
+        odd = [each for each in odd if each.sure or each.kind in ("negative", "huge")]
     # A check says itself what failed: only what TensorFlow surely refuses explains it better.
     if reading and reading.argument and (not odd or not odd[0].sure or "dimension" not in reading.says):
         return Explained(reading.says, reading.instead, reading.code)

@@ -18,7 +18,7 @@ from faultlens.text.safe import one_line
 
 Kind = Literal["rank", "length", "window", "splits", "index", "negative", "zero", "huge", "empty", "not finite"]
 
-_INDICES = re.compile(r"ind(?:ices|ex)$|(?:^|_)ids$|positions$|coords")
+_INDICES = re.compile(r"ind(?:ices|ex)$|argmax$|(?:^|_)ids$|positions$|coords")
 _SPLITS = re.compile(r"splits|row_partition_tensors")
 _WORDS_OF_SIZE = (
     "sizes? shapes? dims lengths? lens? max num number counts? depth height width k n capacity block strides? rates? "
@@ -153,6 +153,8 @@ def _indices(argument: Argument, indices: Sequence[int], given: Given) -> Iterat
     holder = max(data, key=lambda each: max(each.tensor.shape), default=None)
     if holder is not None and highest >= max(holder.tensor.shape):
         has = f"no dimension of `{holder.name}` {_shape(holder)} is that long"
+        if holder.rank > 1 and holder.size is not None and highest >= holder.size:
+            has = f"`{holder.name}` {_shape(holder)} has {count(holder.size, 'element')}"
         code = f"tf.debugging.assert_less({written}, tf.shape({holder.expression}, tf.{argument.tensor.dtype})[0])"
         says = f"`{name}` holds {highest}{_of(indices)}, and {has}"
         yield Oddity("index", name, says, f"keep `{name}` below the size of `{holder.name}`", code)

@@ -9,6 +9,7 @@ from faultlens.diagnosis.evidence.explained import explained
 from faultlens.diagnosis.evidence.tensorflow_code import activity, responsible
 from faultlens.records.crash import Fault
 
+_MINUS_ONE = ("is 0xffffffff", "is 0xffffffffffffffff")
 _DIVIDES = re.compile(r"^i?div (?P<register>\w+)$")
 
 
@@ -38,14 +39,16 @@ class OpDivisionByZero(Cause):
         fault, frame = case.fault, responsible(case)
         if fault is None or fault.signal != "SIGFPE" or case.sent or frame is None:
             return None
-        said = explained(case, self.slug)
+        said, divisor = explained(case, self.slug), _divisor(fault)
+        overflow = divisor is not None and divisor[0].endswith(_MINUS_ONE)
+        did = "divided the smallest integer by -1, which does not fit" if overflow else "divided an integer by zero"
         return Finding(
             strength=LIKELY if activity(case) == "compiling" else PROVEN,
-            title=advice.titled(f"{advice.at_work(case)} divided an integer by zero inside TensorFlow", said),
+            title=advice.titled(f"{advice.at_work(case)} {did} inside TensorFlow", said),
             op=case.op,
             evidence=evidence(
                 *case.fault_evidence[:1],
-                _divisor(fault),
+                divisor,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
