@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, safe
+from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, STRONG, Finding, consider, safe
 from faultlens.diagnosis.causes.native.base import NativeCause
 from faultlens.diagnosis.evidence import accesses, foreign_calls, native_code
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.sources import sources_of
 
 
 class NativeNullDereference(NativeCause):
@@ -36,7 +37,7 @@ class NativeNullDereference(NativeCause):
         if fault is None or not case.is_null or fault.access == "execute" or native_code.in_heap_code(case):
             return None
         if frame is None:
-            return self._null_object(case)
+            return self._null_object(case) or self._in_numpy(case)
         if accesses.null_object(fault) and native_code.in_object_code(case) and native_code.holds_gil(case):
             strength = LIKELY
         elif frame is not case.culprit:  # Python's or TensorFlow's code died below: it may have been given the null
@@ -57,6 +58,17 @@ class NativeNullDereference(NativeCause):
             (f"at {fault.instruction.text}", "instruction") if fault.instruction and fault.instruction.text else None,
             fix=safe("check the pointer before use and return an error", native_code.reports_errors(case)),
         )
+
+    def _in_numpy(self, case: Case) -> Finding | None:
+        """NumPy works on what it is given; where the program hands out no memory of its own, the bug is NumPy's."""
+        sources = sources_of(case.crash)
+        if case.owner != "numpy" or case.culprit is None or case.custom_libraries:
+            return None
+        if sources.foreign or sources.unchecked or sources.borrowed_view:
+            return None
+        told = "update NumPy, or do without this call"
+        fix = consider(told, "report it to NumPy: https://github.com/numpy/numpy/issues, with the call and its data")
+        return self.blame(case, case.culprit, LIKELY, f"used {case.bad_pointer} inside NumPy", fix=fix)
 
     def _null_object(self, case: Case) -> Finding | None:
         """An extension that ends in a call of Python's API is not on the stack when that call fails."""
