@@ -21,7 +21,7 @@ from faultlens.text.sizes import in_words as size
 _NAME = 120
 _OPS_NAMED = 6
 _FEW_VALUES = 6
-_CHOICE = re.compile(r"[A-Z][A-Z0-9_]*")  # SAME, NHWC, ROW_SPLITS
+_CHOICE = re.compile(r"[A-Z][A-Z0-9_]*|[A-Za-z][A-Za-z_]{0,15}")  # SAME, NHWC, ROW_SPLITS, bilinear
 _ITEMS, _DEPTH, _VALUE = 8, 4, 160  # of an attribute
 
 

@@ -163,7 +163,7 @@ def test_the_line_that_wrote_the_op_then_the_op_then_how_far_the_program_had_com
         "      op  FastGather (layer gather)\n"
         "          inputs 0: float32 [32, 10] · 1: int64 [12] · 2: int64 [] = 0\n"
         "                 3: string [2] · 4: not set · … 1 more input\n"
-        "          with shape = [-1, 10]\n"
+        "          with shape = [-1, 10] · table = 'digits'\n"
         "progress  in step 1,204 (of 1,875) of epoch 4 (of 10), while training"
     )
     assert parts[-1] == "    more  `faultlens show -v` · `faultlens repro`\n"
