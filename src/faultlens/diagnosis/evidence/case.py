@@ -159,6 +159,8 @@ class Case:
     def thrown(self) -> CppException | None:
         """The C++ exception that led to the end, if one did."""
         thread = self.crash.crashed_thread
+        if self.termination is not None and self.termination.type is None:
+            return None  # "without an active exception": whatever was thrown before had been caught
         for exception in self.crash.exceptions:
             if exception.seconds_before <= RECENT_THROW_S and (thread is None or exception.thread == thread.id):
                 return exception

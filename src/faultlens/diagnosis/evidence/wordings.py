@@ -21,6 +21,7 @@ class Wording(Enum):
     SETS_RECURSION_LIMIT = r"setrecursionlimit\("
     SETS_ADDRESS_SPACE = r"\bRLIMIT_AS\b"
     LOADS_NATIVE = r"\bload_op_library\(|\bctypes\b|\bCDLL\(|\bcffi\b|\bdlopen\("
+    OPENS_TO_ALL = r"\bRTLD_GLOBAL\b"
     SETS_LIMIT = r"\bsetrlimit\("
     SETS_OPEN_FILES = r"RLIMIT_NOFILE"
     SAVES_MODEL = r"\.save\(|save_weights|ModelCheckpoint"

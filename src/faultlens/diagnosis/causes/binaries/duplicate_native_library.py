@@ -3,11 +3,25 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, Cause, Finding, Words, consider, evidence, safe
+from faultlens.diagnosis.causes.base import (
+    LIKELY,
+    POSSIBLE,
+    PROVEN,
+    STRONG,
+    Cause,
+    Finding,
+    Words,
+    consider,
+    evidence,
+    safe,
+)
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.loader import copies, preloaded, short
 from faultlens.diagnosis.evidence.messages import line_saying
+from faultlens.diagnosis.evidence.wordings import Wording
+from faultlens.inspection.frames import is_nameless, short_function
 from faultlens.inspection.owners import is_runtime, owner_of
+from faultlens.records.crash import Frame
 from faultlens.records.diagnosis import Fix
 from faultlens.text.safe import one_line
 
@@ -58,6 +72,8 @@ class DuplicateNativeLibrary(Cause):
             return None
         said = line_saying(case.crash, _TWICE) if case.signal == "SIGABRT" else None
         forced, double = _shadowing(case), _died_in_copy(case)
+        if (met := _taken_for_another(case)) is not None and not (said or forced):
+            return _of_symbol(case, *met)
         if not (said or forced or double):
             return None
         where = short(_innermost(case) or "native code")
@@ -75,6 +91,35 @@ class DuplicateNativeLibrary(Cause):
             ),
             fixes=_fixes(forced),
         )
+
+
+def _taken_for_another(case: Case) -> tuple[Frame, Frame] | None:
+    """A function of the user's own that an installed package called, which does not know it: the loader gave it that
+    one for another of the same name. Only a library that is open to all can be met so."""
+    frames = [frame for frame in case.native_stack if frame.library]
+    for inner, outer in pairwise(frames):
+        if owner_of(inner) == "custom" and owner_of(outer) in ("package", "numpy"):
+            shared = case.mentions(Wording.OPENS_TO_ALL) is not None or bool(preloaded(case.crash))
+            return (inner, outer) if shared and not is_nameless(inner) else None
+    return None
+
+
+def _of_symbol(case: Case, inner: Frame, outer: Frame) -> Finding:
+    name, own, other = short_function(inner.function), short(inner.library or ""), short(outer.library or "")
+    return Finding(
+        strength=STRONG,
+        title=f"{other} called {name} of {own}, which shadows a function of the same name that it needs",
+        evidence=evidence(
+            (f"{short_function(outer.function)} of {other} called {name} of {own}", "native stack"),
+            (f"{other} belongs to an installed package, which does not know {own}", "native stack"),
+            (f"{own} is loaded for all to see (RTLD_GLOBAL or LD_PRELOAD)", "source"),
+            *case.fault_evidence[:1],
+        ),
+        fixes=(
+            safe(f"open {own} without RTLD_GLOBAL", "ctypes.CDLL(path) keeps its names to itself"),
+            consider(f"rename {name}, or make it static", "-fvisibility=hidden, and export only what Python calls"),
+        ),
+    )
 
 
 def _shadowing(case: Case) -> str | None:
