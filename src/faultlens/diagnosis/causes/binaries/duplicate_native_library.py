@@ -107,7 +107,7 @@ def _taken_for_another(case: Case) -> tuple[Frame, Frame] | None:
 def _of_symbol(case: Case, inner: Frame, outer: Frame) -> Finding:
     name, own, other = short_function(inner.function), short(inner.library or ""), short(outer.library or "")
     return Finding(
-        strength=STRONG,
+        strength=STRONG + 0.05,
         title=f"{other} called {name} of {own}, which shadows a function of the same name that it needs",
         evidence=evidence(
             (f"{short_function(outer.function)} of {other} called {name} of {own}", "native stack"),
