@@ -58,18 +58,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="OP")
     arguments = parser.parse_args()
     baselines: dict[str, dict[str, Any]] = {"train": {}, "heldout": {}}
-    for number, call in enumerate(CALLS):
+    for call in CALLS:
         if arguments.only and call.op not in arguments.only:
             continue
         home, baseline = arguments.folder / part(call.op), baselines[part(call.op)]
-        name = f"{snake(call.op)}_{number}"
-        told = write_variants(call, name, home / "cases", arguments.each, baseline)
-        print(part(call.op), name, told, flush=True)
+        told = write_variants(call, home / "cases", arguments.each, baseline)
+        print(part(call.op), call.op, told, flush=True)
         home.mkdir(parents=True, exist_ok=True)
         (home / "baseline.json").write_text(json.dumps({"cases": baseline}, indent=1) + "\n")
 
 
-def write_variants(call: Call, name: str, folder: Path, each: int, baseline: dict[str, Any]) -> str:
+def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]) -> str:
     """The programs that die as the plain one does, with the truth that it has."""
     found = {program.surrounding: program for program in programs(call.code)}
     plain = ending_of(found["eager"].text)
@@ -78,14 +77,16 @@ def write_variants(call: Call, name: str, folder: Path, each: int, baseline: dic
     fault = fault_of(found["eager"].text) if plain.value == "SIGSEGV" else None
     if not variant_truth.causes(plain.value, plain.stderr, fault):
         return f"{plain.value}, why is undecided"
-    kept = []
+    kept: list[str] = []
     for surrounding in chosen(call.op, list(found), len(found)):
+        if len(kept) == each:
+            break
         program = found[surrounding]
         ending = plain if surrounding == "eager" else ending_of(program.text)
         causes = variant_truth.causes(plain.value, ending.stderr, fault)
-        if len(kept) == each or not causes or not dies_so(program, ending, plain.value):
+        if not causes or not dies_so(program, ending, plain.value):
             continue
-        truth = case(call, f"{name}_{surrounding}", program, plain.value, causes)
+        truth = case(call, f"{snake(call.op)}_{surrounding}", program, plain.value, causes)
         write_case(folder / truth["id"], program, truth)
         baseline[truth["id"]] = {"status": {"kind": ending.kind, "value": ending.value}}
         kept.append(surrounding)

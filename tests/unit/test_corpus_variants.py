@@ -72,6 +72,12 @@ def test_every_call_of_the_table_can_be_written(lab: Any) -> None:
             assert program.lines
 
 
+def test_an_op_is_in_the_table_once(lab: Any) -> None:
+    """tools/try_ops.py keeps a row for each op, and its cases are named by it."""
+    ops = [call.op for call in lab.calls]
+    assert len(set(ops)) == len(ops)
+
+
 def test_versions_of_an_op_are_in_one_part(lab: Any) -> None:
     assert lab.programs.part("BlockLSTM") == lab.programs.part("BlockLSTMV2")
     assert {lab.programs.part(call.op) for call in lab.calls} == {"train", "heldout"}
