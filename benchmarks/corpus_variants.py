@@ -75,7 +75,7 @@ def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]
     if plain.kind != "signal":
         return f"ends by {plain.kind} {plain.value}"
     fault = fault_of(found["eager"].text) if plain.value == "SIGSEGV" else None
-    if not variant_truth.causes(plain.value, plain.stderr, fault):
+    if not variant_truth.causes(plain.value, plain.stderr, fault, call.code):
         return f"{plain.value}, why is undecided"
     kept: list[str] = []
     for surrounding in chosen(call.op, list(found), len(found)):
@@ -83,7 +83,7 @@ def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]
             break
         program = found[surrounding]
         ending = plain if surrounding == "eager" else ending_of(program.text)
-        causes = variant_truth.causes(plain.value, ending.stderr, fault)
+        causes = variant_truth.causes(plain.value, ending.stderr, fault, call.code)
         if not causes or not dies_so(program, ending, plain.value):
             continue
         truth = case(call, f"{snake(call.op)}_{surrounding}", program, plain.value, causes)

@@ -19,6 +19,7 @@ _OPTIMISERS = re.compile(r"mkl_layout_pass|remapper|constant_folding|layout_opti
 _THROWN = re.compile(r"terminate called after throwing an instance of '([^']+)'")
 _TOO_MUCH = ("bad_alloc", "length_error", "vector::reserve", "Hash table size overflow", "_M_default_append")
 _HEAP = ("free(): ", "malloc(): ", "malloc_consolidate", "corrupted", "double free", "munmap_chunk", "realloc(): ")
+_EMPTY = re.compile(r"tf\.(?:zeros|ones|fill)\(\[(?:[^\]]*,)? ?0[,\]]|=\[\]")
 _OPERAND = re.compile(r"\(%(\w+)(?:,%(\w+))?")
 GDB = (
     "set pagination off", "set confirm off", "set debuginfod enabled off", "handle SIGCHLD nostop noprint", "run",
@@ -36,13 +37,18 @@ class Fault(NamedTuple):
     backtrace: str
 
 
-def causes(signal: str, stderr: str, fault: Fault | None) -> list[str]:
-    """Accepted causes, the best first; none where this does not decide it."""
+def causes(signal: str, stderr: str, fault: Fault | None, code: str = "") -> list[str]:
+    """Accepted causes of the death of this call, the best first; none where this does not decide it."""
     if signal == "SIGFPE":
         return ["op-division-by-zero"]
     if signal == "SIGABRT":
         return _aborted(stderr)
-    return _faulted(fault) if signal == "SIGSEGV" and fault else []
+    return _faulted(fault, has_empty(code)) if signal == "SIGSEGV" and fault else []
+
+
+def has_empty(code: str) -> bool:
+    """Is a tensor without elements among the arguments?"""
+    return _EMPTY.search(code) is not None
 
 
 def _aborted(stderr: str) -> list[str]:
@@ -53,10 +59,11 @@ def _aborted(stderr: str) -> list[str]:
         return [*too_much, "op-check-failed", *(["compiler-bug"] if _OPTIMISERS.search(check[1]) else [])]
     if too_much:
         return [*too_much, "op-uncaught-exception", "op-check-failed"]
-    return [OUTSIDE] if any(word in stderr for word in _HEAP) else []
+    # malloc finds the damage later: who did it, and how, it does not tell.
+    return [OUTSIDE, "heap-corruption"] if any(word in stderr for word in _HEAP) else []
 
 
-def _faulted(fault: Fault) -> list[str]:
+def _faulted(fault: Fault, empty: bool) -> list[str]:
     if "translate_exception" in fault.backtrace:
         return ["op-uncaught-exception", "oversized-allocation"]
     if fault.address is None:
@@ -64,7 +71,7 @@ def _faulted(fault: Fault) -> list[str]:
     if abs(fault.address - fault.stack) < NEAR_STACK:
         return []  # the stack ran out
     if fault.address < NULL_PAGE:
-        return [NULL]
+        return [OUTSIDE, NULL] if empty else [NULL]  # an empty tensor has no buffer: its first element is at null
     null_base = any(base < NULL_PAGE for base in fault.bases[:1])
     return [OUTSIDE] if fault.address >= FAR and not null_base else [OUTSIDE, NULL]
 

@@ -102,7 +102,7 @@ def test_the_choice_of_surroundings_depends_on_the_op_only(lab: Any) -> None:
             "terminate called after throwing an instance of 'std::bad_alloc'",
             ["oversized-allocation", "op-uncaught-exception"],
         ),
-        ("SIGABRT", "free(): invalid next size (fast)", ["op-out-of-bounds"]),
+        ("SIGABRT", "free(): invalid next size (fast)", ["op-out-of-bounds", "heap-corruption"]),
         ("SIGABRT", "something else", []),
         ("SIGSEGV", "", []),
     ],
@@ -126,6 +126,13 @@ def test_the_cause_of_a_segfault_is_told_by_its_address(
 ) -> None:
     fault = lab.truth.read(GDB.format(address=address, code=code, base=base))
     assert lab.truth.causes("SIGSEGV", "", fault) == causes
+
+
+def test_an_empty_tensor_has_no_buffer_to_be_outside_of(lab: Any) -> None:
+    fault = lab.truth.read(GDB.format(address="0x0", code="1", base="0x0"))
+    for code in ("op(x=tf.zeros([2**40,0]))", "op(x=tf.zeros([0], tf.int32))", "op(widths=[])"):
+        assert lab.truth.causes("SIGSEGV", "", fault, code) == ["op-out-of-bounds", "op-null-dereference"]
+    assert lab.truth.causes("SIGSEGV", "", fault, "op(x=tf.zeros([10, 20]), k=[0])") == ["op-null-dereference"]
 
 
 def test_an_exception_that_left_the_op_without_the_gil(lab: Any) -> None:
