@@ -1,12 +1,12 @@
 """Writes the calls of tools/crashing_ops.py as crash programs with their truth, split by op into two parts.
 
-    PYTHON benchmarks/corpus_variants.py FOLDER [--each N] [--only OP …]
+    PYTHON benchmarks/corpus_variants.py FOLDER [--each N] [--only OP …] [--within SURROUNDING …]
 
 PYTHON has the TensorFlow on which they should die. FOLDER/train and FOLDER/heldout get cases/ID/{case.json, run.sh,
 main.py} as crashlab has them, and baseline.json: how each program ended when it was tried. Which part an op falls into
 is decided by its name alone, before anybody looks at what is said about it: rules are mended with the training part,
 and the other one tells whether that helped. Programs that do not die are left out; with --each N of the others only N
-for every call, another choice for each. Measure them with
+for every call, another choice for each. What FOLDER has already stays. Measure them with
 
     python benchmarks/accuracy.py measure --set variants_train variants_heldout \\
         --cases FOLDER/train/cases FOLDER/heldout/cases --venvs … --tool-python …"""
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import variant_truth
-from variant_programs import WORKER_EXIT, Program, chosen, part, programs
+from variant_programs import SURROUNDINGS, WORKER_EXIT, Program, chosen, part, programs
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from crashing_ops import CALLS, Call
@@ -56,19 +56,18 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--each", type=int, default=99, metavar="N")
     parser.add_argument("--only", nargs="+", default=[], metavar="OP")
+    parser.add_argument("--within", nargs="+", default=list(SURROUNDINGS), choices=SURROUNDINGS)
     arguments = parser.parse_args()
-    baselines: dict[str, dict[str, Any]] = {"train": {}, "heldout": {}}
     for call in CALLS:
         if arguments.only and call.op not in arguments.only:
             continue
-        home, baseline = arguments.folder / part(call.op), baselines[part(call.op)]
-        told = write_variants(call, home / "cases", arguments.each, baseline)
-        print(part(call.op), call.op, told, flush=True)
+        home = arguments.folder / part(call.op)
         home.mkdir(parents=True, exist_ok=True)
-        (home / "baseline.json").write_text(json.dumps({"cases": baseline}, indent=1) + "\n")
+        told = write_variants(call, home, arguments.within, arguments.each)
+        print(part(call.op), call.op, told, flush=True)
 
 
-def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]) -> str:
+def write_variants(call: Call, home: Path, within: list[str], each: int) -> str:
     """The programs that die as the plain one does, with the truth that it has."""
     found = {program.surrounding: program for program in programs(call.code)}
     plain = ending_of(found["eager"].text)
@@ -78,7 +77,7 @@ def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]
     if not variant_truth.causes(plain.value, plain.stderr, fault, call.code):
         return f"{plain.value}, why is undecided"
     kept: list[str] = []
-    for surrounding in chosen(call.op, list(found), len(found)):
+    for surrounding in chosen(call.op, [name for name in within if name in found], len(found)):
         if len(kept) == each:
             break
         program = found[surrounding]
@@ -87,8 +86,8 @@ def write_variants(call: Call, folder: Path, each: int, baseline: dict[str, Any]
         if not causes or not dies_so(program, ending, plain.value):
             continue
         truth = case(call, f"{snake(call.op)}_{surrounding}", program, plain.value, causes)
-        write_case(folder / truth["id"], program, truth)
-        baseline[truth["id"]] = {"status": {"kind": ending.kind, "value": ending.value}}
+        write_case(home / "cases" / truth["id"], program, truth)
+        remember(home / "baseline.json", truth["id"], ending)
         kept.append(surrounding)
     return f"{plain.value} {' '.join(kept)}"
 
@@ -119,6 +118,13 @@ def write_case(folder: Path, program: Program, truth: dict[str, Any]) -> None:
     (folder / "main.py").write_text(program.text)
     (folder / "run.sh").write_text(RUN.replace("ENVIRONMENT", ENVIRONMENT))
     (folder / "case.json").write_text(json.dumps(truth, indent=1) + "\n")
+
+
+def remember(path: Path, name: str, ending: Ending) -> None:
+    """How it ends on its own, where benchmarks/accuracy.py looks for it."""
+    known = json.loads(path.read_text()) if path.exists() else {"cases": {}}
+    known["cases"][name] = {"status": {"kind": ending.kind, "value": ending.value}}
+    path.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def snake(op: str) -> str:

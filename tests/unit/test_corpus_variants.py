@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,7 @@ def test_the_choice_of_surroundings_depends_on_the_op_only(lab: Any) -> None:
             ["oversized-allocation", "op-uncaught-exception"],
         ),
         ("SIGABRT", "free(): invalid next size (fast)", ["op-out-of-bounds", "heap-corruption"]),
+        ("SIGABRT", "DUCC FFT c2r failed:\n\nAssertion failure\nno zero-sized FFTs\n", ["op-check-failed"]),
         ("SIGABRT", "something else", []),
         ("SIGSEGV", "", []),
     ],
@@ -152,6 +154,14 @@ def test_a_worker_that_dies_leaves_an_exit_status(lab: Any, tmp_path: Path) -> N
     assert {path.name for path in (tmp_path / "lrn_process").iterdir()} == {"case.json", "main.py", "run.sh"}
     assert lab.variants.dies_so(program, lab.variants.Ending("exit", "3", ""), "SIGABRT")
     assert not lab.variants.dies_so(program, lab.variants.Ending("signal", "SIGABRT", ""), "SIGABRT")
+
+
+def test_what_was_tried_before_stays_known(lab: Any, tmp_path: Path) -> None:
+    for name, value in (("one", "SIGABRT"), ("two", "SIGFPE")):
+        lab.variants.remember(tmp_path / "baseline.json", name, lab.variants.Ending("signal", value, ""))
+    known = json.loads((tmp_path / "baseline.json").read_text())["cases"]
+    assert known["one"] == {"status": {"kind": "signal", "value": "SIGABRT"}}
+    assert list(known) == ["one", "two"]
 
 
 def test_names_of_cases(lab: Any) -> None:
