@@ -6,7 +6,6 @@ from crashing_call import Call
 
 HUGE = "tf.zeros([2**40,0,2**40])"  # of no bytes
 FEW_UPDATES = "tf.zeros([2,2]), tf.zeros([1,2,4,1], tf.int32), tf.zeros([1])"
-FAR_SEGMENTS = "tf.zeros([3], tf.uint8), tf.fill([3], 2**31-1), 2**31-1"
 
 CALLS = (
     *(
@@ -19,10 +18,6 @@ CALLS = (
     ),
     Call("TensorScatterUpdate", f"tf.tensor_scatter_nd_update({FEW_UPDATES})"),
     Call("ScatterNd", "tf.scatter_nd(tf.zeros([1,2,4,1], tf.int32), tf.zeros([1]), [2,2])"),
-    *(
-        Call(f"UnsortedSegment{how}", f"tf.math.unsorted_segment_{how.lower()}({FAR_SEGMENTS})")
-        for how in ("Max", "Min", "Sum")
-    ),
     *(Call(how, f"tf.reduce_{how.lower()}({HUGE}, axis=1)") for how in ("Mean", "Min", "Prod", "Sum")),
     Call("Any", "tf.reduce_any(tf.zeros([2**40,0,2**40], tf.bool), axis=1)"),
     Call("Einsum", "tf.einsum('ab,bc->ac', tf.zeros([2**40,0]), tf.zeros([0,2**40]))"),

@@ -115,10 +115,5 @@ OTHERS = (
     Call("RFFT", "tf.raw_ops.RFFT(input=tf.zeros([1]), fft_length=[0])"),
     Call("RFFT2D", "tf.raw_ops.RFFT2D(input=tf.zeros([4,4]), fft_length=[0,0])"),
     Call("EncodePng", "tf.raw_ops.EncodePng(image=tf.zeros([0,0,3], tf.uint8))"),
-    Call(
-        "NonMaxSuppressionV5",
-        "tf.raw_ops.NonMaxSuppressionV5(boxes=tf.zeros([3,4]), scores=[1.,2.,3.], max_output_size=2**31-1, "
-        "iou_threshold=.5, score_threshold=.5, soft_nms_sigma=1., pad_to_max_output_size=True)",
-    ),
 )
 CALLS = (*CONVOLUTIONS, *POOLING, *QUANTIZATION, *OTHERS)
