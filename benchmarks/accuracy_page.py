@@ -97,6 +97,7 @@ def page(found: Sequence[Results], fit: dict[str, Any]) -> list[str]:
         ABOUT,
         overview(found),
         *(text for each in found if (text := left_out(each))),
+        *(f"{each.title}: {each.raw['note']}" for each in found if each.raw.get("note")),
         "## By family of causes",
         "The cause named first, right of all.",
         grouped(found, "family", lambda case: case["family"]),
