@@ -11,7 +11,8 @@ does (its README.md says what case.json holds). Every program runs alone first (
 how it ends), then under the tool. An id such as r2_NAME says which round of its set it belongs to. What was measured is
 kept in benchmarks/accuracy/, and the page is made from these files alone:
 
-    SET.json, SET_ROUND.json   the results: `cases` has the truth, what was said, and the grades of each
+    SET.json, SET_ROUND.json   the results: `cases` has the truth, what was said, and the grades of each; a `note` that
+                               was written into one by hand is on the page
     SET_ROUND_COMMIT.json      the same round after mending (--again): first contact is never written over
     NAME.usefulness.json       {ID: {"grade": 0, 1 or 2, "why": a sentence}}, by a grader who did not write it
     NAME.peers.json, NAME.reproduced.json, NAME.verdicts.json (tools/fit_confidence.py --keep)

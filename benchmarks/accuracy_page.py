@@ -21,7 +21,9 @@ ABOUT = """# Accuracy
 Measured by `benchmarks/accuracy.py` on programs that end badly in TensorFlow, each with its known truth. `crashlab` \
 is the collection that the rules were written with: what it shows is that nothing was lost. The rounds of other sets \
 are first contact: programs by authors who had read neither rules nor programs, measured once, before anything was \
-mended. A round is never measured again under its own name; where it was measured after mending, that is said."""
+mended. A round is never measured again under its own name; where it was measured after mending, that is said. The \
+`variants` are calls that kill TensorFlow, put into programs by a machine (`benchmarks/corpus_variants.py`): rules may \
+be mended with the ops of `variants_train`, those of `variants_heldout` tell whether that helps elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def page(found: Sequence[Results], fit: dict[str, Any]) -> list[str]:
         ABOUT,
         overview(found),
         *(text for each in found if (text := left_out(each))),
+        *(f"{each.title}: {each.raw['note']}" for each in found if each.raw.get("note")),
         "## By family of causes",
         "The cause named first, right of all.",
         grouped(found, "family", lambda case: case["family"]),

@@ -115,7 +115,7 @@ def _right_place(case: Case, diagnosis: dict[str, Any]) -> bool | None:
 def _same_op(said: str, accepted: str) -> bool:
     """Spelt in either way, with or without its module."""
     one, other = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (said, accepted))
-    return len(one) > 2 and (one in other or other in one)
+    return one == other != "" or (len(one) > 2 and (one in other or other in one))
 
 
 def _status(case: Case, status: str, alone: str | None) -> bool | None:

@@ -4,14 +4,9 @@ tools/try_ops.py runs them on the TensorFlow at hand; a call must be legal Pytho
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Call(NamedTuple):
-    op: str
-    code: str
-    issue: int | None = None
-
+import crashing_array_ops
+import crashing_nn_ops
+from crashing_call import Call
 
 LSTM = "x=tf.zeros([2,1,3]), cs_prev=tf.zeros([1,2]), h_prev=tf.zeros([1,2]), w=tf.zeros([5,8]), b=tf.zeros([8]), " + (
     ", ".join(f"{name}=tf.zeros([2])" for name in ("wci", "wcf", "wco"))
@@ -190,4 +185,6 @@ CALLS = (
         "tf.config.threading.set_intra_op_parallelism_threads(-1); tf.constant(1)",
         88422,
     ),
+    *crashing_nn_ops.CALLS,
+    *crashing_array_ops.CALLS,
 )

@@ -1,7 +1,8 @@
-"""Makes the packaged table of published crashes: python tools/write_advisories.py ADVISORIES.jsonl.
+"""Makes the packaged table of published crashes: python tools/write_advisories.py ADVISORIES.jsonl …
 
-The input has one object per advisory of the PyPA advisory database (https://github.com/pypa/advisory-database,
-CC-BY-4.0). Kept are those that name an op and an effect that ends a process."""
+An input has one object per advisory of the PyPA advisory database (https://github.com/pypa/advisory-database,
+CC-BY-4.0). Kept are those of TensorFlow that name an op and an effect that ends a process; of one that is in several
+inputs, the last."""
 
 from __future__ import annotations
 
@@ -27,11 +28,15 @@ CAUSES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("advisories", type=Path)
-    rows = [json.loads(line) for line in parser.parse_args().advisories.read_text().splitlines()]
-    kept = [row for row in map(compact, rows) if row is not None]
+    parser.add_argument("advisories", type=Path, nargs="+")
+    kept = merged([json.loads(line) for path in parser.parse_args().advisories for line in path.open()])
     lines = ",\n".join(f"  {json.dumps(row)}" for row in kept)
     TABLE.write_text(f'{{"source": {json.dumps(SOURCE)},\n "advisories": [\n{lines}\n]}}\n')
+
+
+def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    latest = {row["id"]: row for row in rows if row.get("package", "tensorflow") == "tensorflow"}
+    return [row for row in map(compact, latest.values()) if row is not None]
 
 
 def compact(row: dict[str, Any]) -> dict[str, Any] | None:

@@ -165,3 +165,19 @@ def test_the_page_holds_every_round_and_names_confident_mistakes(accuracy: Any, 
     assert "- unseen, round 2, `r2_null`: said corrupt-input (0.90); truth: op-null-dereference" in page
     assert "- unseen, round 1, `r1_null`: it blames the file" in page
     assert (tmp_path / "accuracy.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("said", "accepted", "same"),
+    [("Qr", "tf.raw_ops.Qr", False), ("Qr", "Qr", True), ("", "", False), ("max_pool", "MaxPool", True)],
+)
+def test_ops_with_short_names_must_be_named_exactly(accuracy: Any, said: str, accepted: str, same: bool) -> None:
+    assert accuracy.grades._same_op(said, accepted) is same
+
+
+def test_a_note_on_the_results_is_on_the_page(accuracy: Any) -> None:
+    raw = {"set": "variants", "round": None, "first_contact": False, "commit": "abc", "measured": "today"}
+    results = accuracy.page.Results(
+        "variants", {**raw, "note": "truth was corrected.", "left_out": {}, "cases": {}}, {}, {}, {}
+    )
+    assert "variants: truth was corrected." in accuracy.page.page([results], {})
