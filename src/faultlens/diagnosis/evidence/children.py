@@ -15,6 +15,7 @@ from faultlens.records.crash import Crash
 from faultlens.text.safe import last_lines
 
 SOON_S = 1.5  # a program that ends so soon after a crash below it has seen nothing else
+WORKERS_SOON_S = 20.0  # a program that fails after a worker of its own died; a loaded machine takes seconds to tell
 TOGETHER_S = 1.0  # processes that die within this time of each other die of the first
 _LINES = 200  # of what the program said
 _WORKERS = ("multiprocessing", "loky")  # in the command line of workers that were spawned, not forked
@@ -72,7 +73,8 @@ def made_it_fail(child: Crash, crash: Crash) -> bool:
         return _raised_again(child, crash)
     if crash.outcome.kind == "exception" and (exception := python_exception(crash)):
         return tells_of_child(exception, child) or (is_worker(child, crash) and _is_soon(child, crash))
-    return _passed_on(child, crash) or _is_soon(child, crash) or _complained(child, crash)
+    soon = WORKERS_SOON_S if is_worker(child, crash) else SOON_S
+    return _passed_on(child, crash) or _is_soon(child, crash, soon) or _complained(child, crash)
 
 
 def is_worker(child: Crash, crash: Crash) -> bool:
@@ -91,8 +93,8 @@ def _has_crashed(crash: Crash) -> bool:
     return crash.fault is not None or crash.outcome.kind == "signal"
 
 
-def _is_soon(child: Crash, crash: Crash) -> bool:
-    return child.seconds is None or crash.seconds is None or crash.seconds - child.seconds <= SOON_S
+def _is_soon(child: Crash, crash: Crash, soon: float = SOON_S) -> bool:
+    return child.seconds is None or crash.seconds is None or crash.seconds - child.seconds <= soon
 
 
 def _complained(child: Crash, crash: Crash) -> bool:
