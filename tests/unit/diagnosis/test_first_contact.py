@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import struct
+
+from msgspec.structs import replace
+
 from faultlens.diagnosis.evidence.call_arguments import called_at, dataset_call, reader
 from faultlens.diagnosis.evidence.callbacks import temporary_callback
 from faultlens.diagnosis.evidence.case import Case
+from faultlens.diagnosis.evidence.children import subject_of
 from faultlens.diagnosis.evidence.loader import allocators
 from faultlens.diagnosis.evidence.locks import blocked_threads
-from faultlens.records.crash import Crash, Fault, Frame, Library, Outcome, Program, Thread
+from faultlens.records.crash import (
+    Activity,
+    Address,
+    CppException,
+    Crash,
+    Fault,
+    Frame,
+    Kernel,
+    Library,
+    Outcome,
+    Output,
+    Program,
+    Tensor,
+    Thread,
+)
+from recorded_crashes import first
 
 MAIN = "/home/ada/main.py"
 CALLBACK = """\
@@ -111,3 +131,89 @@ def test_the_lock_of_an_object_has_other_names_elsewhere() -> None:
     (held,) = [each for each in blocked_threads(crash) if each.thread.id == 2]
     assert held.holder is not None
     assert (held.holder.id, held.taken_at, held.same_name) == (1, 6, True)
+
+
+# ------------------------------------------------------------------------------- round 2 and 3
+
+
+def died(*frames: Frame, signal: str = "SIGSEGV", stderr: str = "", **known: object) -> Crash:
+    return Crash(
+        outcome=Outcome(kind="signal", signal=signal),
+        method="agent",
+        pid=1,
+        fault=Fault(
+            signal=signal, code="SI_TKILL" if signal == "SIGABRT" else "SEGV_MAPERR", thread=1, address=Address(0)
+        ),
+        threads=(Thread(id=1, crashed=True, launched=True, frames=frames),),
+        output=Output(stderr=stderr),
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def test_output_that_could_not_be_written_at_the_end() -> None:
+    said = "Exception ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>\n{}\n"
+    full, gone = "OSError: [Errno 28] No space left on device", "BrokenPipeError: [Errno 32] Broken pipe"
+    ended = Crash(outcome=Outcome(kind="exit", exit_code=120), method="status", output=Output(stderr=said.format(full)))
+    assert first(ended).cause == "disk-full"
+    assert first(replace(ended, output=Output(stderr=said.format(gone)))).cause == "clean-exit"
+    assert first(replace(ended, outcome=Outcome(kind="exit", exit_code=3))).cause == "clean-exit"
+
+
+def test_what_was_thrown_before_had_been_caught() -> None:
+    thrown = CppException(type="pybind11::error_already_set", thread=1, seconds_before=0.5)
+    frames = (
+        native("abort", "/lib/libc.so.6"),
+        native("std::terminate()", "/lib/libstdc++.so.6"),
+        native("std::thread::~thread()", "/home/ada/metered.so"),
+        native("__run_exit_handlers", "/lib/libc.so.6"),
+    )
+    said = "terminate called without an active exception\n"
+    crash = died(*frames, signal="SIGABRT", stderr=said, exceptions=(thrown,), exiting=True)
+    assert Case(crash).thrown is None
+    assert first(crash).cause == "native-thread-at-exit"
+
+
+def test_a_function_that_an_installed_package_calls_by_mistake() -> None:
+    package = "/home/ada/venv/lib/python3.11/site-packages/h5py.libs/libhdf5.so.310"
+    frames = (
+        native("compress2", "/home/ada/libdsp.so"),
+        native("H5Z__filter_deflate", package),
+        Frame(kind="python", function="main", file=MAIN, line=2),
+    )
+    shared = {MAIN: "dsp = ctypes.CDLL('libdsp.so', mode=ctypes.RTLD_GLOBAL)\nfile.create_dataset('x')\n"}
+    found = first(died(*frames, sources=shared))
+    assert found.cause == "duplicate-native-library"
+    assert found.title.startswith("libhdf5.so.310 called compress2 of libdsp.so")
+    alone = {MAIN: "dsp = ctypes.CDLL('libdsp.so')\nfile.create_dataset('x')\n"}
+    assert first(died(*frames, sources=alone)).cause != "duplicate-native-library"
+
+
+def test_a_worker_that_died_some_seconds_before_its_program_failed() -> None:
+    worker = replace(died(native("raise_", "/home/ada/x.so")), pid=2, seconds=4.0)
+    program = Crash(outcome=Outcome(kind="exit", exit_code=3), method="agent", pid=1, seconds=9.0, children=(worker,))
+    assert subject_of(program) is worker
+    assert subject_of(replace(program, seconds=90.0)) is not worker
+    other = replace(worker, program=Program(command=("convert", "a.png")))
+    assert subject_of(replace(program, children=(other,))) is not other
+
+
+def test_an_op_that_never_ends_over_numbers_that_are_none() -> None:
+    rate = Tensor(dtype="float32", shape=(2,), contents=struct.pack("<2f", 4.0, float("nan")))
+    shape = Tensor(dtype="int32", shape=(1,), contents=struct.pack("<i", 100))
+    kernel = Kernel(op="RandomPoissonV2", node="n", thread=1, inputs=(shape, rate), at_fault=True)
+    frames = (native("RandomPoissonOp::Compute", "/x/libtensorflow_cc.so.2"),)
+    own = Frame(kind="python", function="simulate", file=MAIN, line=1)
+    crash = Crash(
+        outcome=Outcome(kind="timeout", signal="SIGKILL"),
+        method="agent",
+        pid=1,
+        seconds=25.0,
+        activity=Activity(limit=25.0, seconds=10.0, cpu=9.8, read=0, written=0, quiet=10.0),
+        threads=(Thread(id=1, launched=True, cpu=9.8, frames=(*frames, own)),),
+        kernels=(kernel,),
+    )
+    found = first(crash)
+    assert (found.cause, found.op) == ("hang", "RandomPoissonV2")
+    assert found.title == "RandomPoissonV2 does not come to an end: `rate` holds nan"
+    sound = replace(kernel, inputs=(shape, Tensor(dtype="float32", shape=(2,), contents=struct.pack("<2f", 4.0, 1.0))))
+    assert first(replace(crash, kernels=(sound,))).cause == "time-limit"
