@@ -15,7 +15,7 @@ from faultlens.records.crash import Attribute, Kernel, Tensor, Variable
 from faultlens.records.diagnosis import Location
 
 _READ = 1 << 12  # values of one input
-_TELLING = frozenset({"int", "float", "bool", "string", "list(int)", "list(float)", "shape", "list(shape)"})
+_TELLING = frozenset({"int", "float", "bool", "string", "list", "list(int)", "list(float)", "shape", "list(shape)"})
 
 
 class Argument(NamedTuple):

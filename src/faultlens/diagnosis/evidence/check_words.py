@@ -144,6 +144,11 @@ def _too_many(_: re.Match[str], __: Given) -> Reading:
     )
 
 
+def _no_plain_memory(_: re.Match[str], __: Given) -> Reading:
+    says = "a tensor of strings, variants or handles has no plain memory that could be shared"
+    return Reading(says, "hand out numbers only", code="assert tensor.dtype.is_floating or tensor.dtype.is_integer")
+
+
 def _out_of_range(match: re.Match[str], _: Given) -> Reading:
     name, number = match["name"], int(match["a"])
     return Reading(
@@ -191,7 +196,8 @@ def _inside(left: str, how: str, right: str, a: int, b: int, bound: str | None, 
         turned = _TURNED[how]
         fix = f"pass {_wanted(turned, a, None)} for {bound}"
         return Reading(f"{bound} is {b:,}, and {_BOUNDS[turned]} {a:,}", fix, bound)
-    return Reading(f"`{one_line(left, 40)}`, which {given.op} works out, is {a:,} and {_BOUNDS[how]} {b:,}")
+    worked_out = f", which {given.op} works out," if given.arguments or given.settings else ""
+    return Reading(f"`{one_line(left, 40)}`{worked_out} is {a:,} and {_BOUNDS[how]} {b:,}")
 
 
 _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Given], Reading | None]], ...] = (
@@ -206,7 +212,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Given], Reading |
     (re.compile(r"overflow when multiplying (?P<a>\d+) with (?P<b>\d+)"), _overflow),
     (re.compile(r"new_num_elements(?: >= 0)? \(|0 <= new_num_elements"), _overflow),
     (re.compile(r"\bsize >= 0 \((?P<a>-\d+) vs\. 0\)"), _negative),
-    (re.compile(r"Too many dimensions in tensor"), _too_many),
+    (re.compile(r"Too many dimensions in tensor|dims\(\) < \S+ \(254 vs\. 254\)"), _too_many),
+    (re.compile(r"DataTypeCanUseMemcpy"), _no_plain_memory),
     (re.compile(r"Attr (?P<name>\w+) has value (?P<a>-?\d+) out of range for an? (?P<type>\w+)"), _out_of_range),
     (re.compile(r"'(?P<name>\w+)' Must be non NULL"), _null),
     (re.compile(r"is OK \([A-Z_]+: (?P<said>.+)$"), _status),
@@ -218,10 +225,10 @@ _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Given], Reading |
 
 
 def _among(given: Given, fits: Callable[[Argument], bool]) -> list[Argument]:
-    """Those that fit; of several the ones whose rank TensorFlow refuses elsewhere."""
+    """Those that fit; of several the ones whose rank TensorFlow refuses elsewhere, else those it says nothing of."""
     fitting = [argument for argument in given.arguments if fits(argument)]
     refused = [argument for argument in fitting if argument.ranks and argument.rank not in argument.ranks]
-    return refused or fitting
+    return refused or [argument for argument in fitting if not argument.ranks] or fitting
 
 
 def _of(whose: list[Argument], says: str, needs: str) -> Reading:

@@ -67,7 +67,7 @@ def _about(argument: Argument, given: Given) -> Iterator[Oddity]:
     yield from _not_finite(argument)
     if any(dimension >= _HUGE for dimension in argument.tensor.shape):
         says = f"`{argument.name}` has the shape {_shape(argument)}"
-        yield Oddity("huge", argument.name, says, f"give `{argument.name}` real dimensions")
+        yield Oddity("huge", argument.name, says, f"make `{argument.name}` smaller: one of its dimensions is absurd")
 
 
 # ---------------------------------------------------------------------------------------------- ranks
@@ -191,6 +191,9 @@ def _not_finite(argument: Argument) -> Iterator[Oddity]:
 def _about_setting(name: str, value: object, given: Given) -> Iterator[Oddity]:
     if isinstance(value, int) and not isinstance(value, bool) and _is_size(name):
         yield from _sizes(name, name, [value], True)
+    elif name in ("ksize", "strides") and value == []:
+        says = f"`{name}` is empty: {given.op} takes one number per dimension"
+        yield Oddity("length", name, says, f"write one number per dimension: `{name}=[1, 2, 2, 1]`", sure=True)
     elif isinstance(value, (list, tuple)) and value and all(type(each) is int for each in value):
         yield from _sizes(name, name, value, False)
         yield from _length(name, value, given)

@@ -139,6 +139,11 @@ def test_strides_of_height_and_width_alone() -> None:
     assert "strides=[1, 2, 2, 1]" in odd.instead
 
 
+def test_no_sizes_at_all() -> None:
+    (odd,) = said(of("MaxPool", floats(1, 4, 4, 1), ksize=[], strides=[1, 1, 1, 1]))
+    assert odd == "`ksize` is empty: MaxPool takes one number per dimension"
+
+
 def test_the_feature_that_has_no_elements() -> None:
     keys = Tensor(dtype="string", shape=(2,), strings=(b"label", b"tags"))
     empty = Tensor(dtype="string", shape=(0,))
@@ -211,9 +216,12 @@ LSTM = ("BlockLSTM", numbers(9, shape=()), floats(3, 4, 4), floats(4, 5))
         ),
         (
             "out_cols > 0 (0 vs. 0) ",
-            Given("Op", (), {}),
+            of("Op", floats(2)),
             "`out_cols`, which Op works out, is 0 and must be more than 0",
         ),
+        ("num_threads >= 1 (-1 vs. 1) ", Given("Op", (), {}), "`num_threads` is -1 and must be at least 1"),
+        ("dims() < MaxDimensions() (254 vs. 254) ", Given("Pack", (), {}), "more than 254 dimensions"),
+        ("DataTypeCanUseMemcpy(dtype()) ", Given("to_dlpack", (), {}), "no plain memory"),
         ("index is OK (INVALID_ARGUMENT: it says why)", Given("Op", (), {}), "it says why"),
     ],
 )
