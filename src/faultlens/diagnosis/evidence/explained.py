@@ -14,8 +14,8 @@ _SAID = 2  # oddities of one kind
 _EXPLAINS: dict[str, tuple[Kind, ...]] = {
     "op-check-failed": ("rank", "length", "window", "negative", "huge", "splits", "index", "zero", "empty"),
     "op-null-dereference": ("rank", "length", "splits", "index", "negative", "huge", "empty"),
-    "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "not finite", "negative", "huge", "empty"),
-    "op-division-by-zero": ("zero", "window", "length", "rank", "huge", "empty", "negative"),
+    "op-out-of-bounds": ("splits", "index", "window", "rank", "length", "not finite", "negative", "huge"),
+    "op-division-by-zero": ("zero", "window", "huge", "length", "rank", "empty", "negative"),
     "op-uncaught-exception": ("huge", "negative", "rank", "length", "index", "splits", "not finite", "empty"),
     "oversized-allocation": ("huge", "negative", "index"),
     "hang": ("not finite",),

@@ -56,7 +56,7 @@ def oddities(given: Given) -> list[Oddity]:
 def _about(argument: Argument, given: Given) -> Iterator[Oddity]:
     yield from _rank(argument, given)
     integers, bare = argument.integers, _bare(argument.name)
-    if argument.size == 0:
+    if argument.size == 0 and argument.tensor.dtype != "string":  # lists of names are often empty
         yield _empty(argument, given)
     if _SPLITS.search(bare) and integers and argument.rank == 1:
         yield from _splits(argument, integers, given)
@@ -166,11 +166,16 @@ def _sizes(name: str, written: str, sizes: Sequence[int], single: bool) -> Itera
     if lowest < 0 and not (lowest == -1 and _MAY_BE_MINUS_ONE.search(name)):
         code = f"tf.debugging.assert_non_negative({written})"
         yield Oddity("negative", name, f"`{name}` is {shown}", f"keep `{name}` at 0 or above", code)
-    if 0 in sizes and _DIVIDES.search(_bare(name)):
+    overflows = len(positive) > 1 and math.prod(positive) >= 1 << 63
+    if 0 in sizes and _DIVIDES.search(_bare(name)) and not overflows:
         code = f"tf.debugging.assert_positive({written})"
         yield Oddity("zero", name, f"`{name}` is {shown}", f"keep `{name}` above 0", code)
     product = math.prod(positive)
     if max(positive, default=0) >= _HUGE or (len(positive) > 1 and product >= _ABSURD):
+        if overflows:
+            says = f"`{name}` is {shown}: the sizes multiply to {product:.3g}, more than 64 bits can count"
+            yield Oddity("huge", name, says, f"bound `{name}`: its product must fit 64 bits")
+            return
         counts = len(positive) > 1 and re.search(r"shape|size|dims", name)
         made = f", which makes {product:.3g} elements" if counts else ""
         yield Oddity("huge", name, f"`{name}` is {shown}{made}", f"bound `{name}` before the call")

@@ -20,6 +20,12 @@ _SAID = re.compile(
 )
 _PROTOBUF_FILE = re.compile(r"/google/protobuf/|_pb2(?:_grpc)?\.py$")
 _CONFLICTS = ("ImportError", "AttributeError", "TypeError", "VersionError", "KeyError", "RuntimeError")
+# There is one pool of descriptors in a process.
+_TWICE = re.compile(r"duplicate file name ([\w./-]+)")
+_OWN_NAME = consider(
+    "give your copy of the .proto a file name and a package of its own, and generate its code again",
+    "or import the module that TensorFlow brings: tensorflow.core.example.feature_pb2",
+)
 
 
 class ProtobufMismatch(Cause):
@@ -59,14 +65,16 @@ class ProtobufMismatch(Cause):
         said = f"{error.type}: {error.message}" if ended and error else match[0] if match else ""
         return Finding(
             strength=PROVEN if match and (ended or aborted) else LIKELY + 0.1,
-            title=f"protobuf {version or 'as installed'} does not fit the code that was generated for another one",
+            title=f"{twice[1]} is registered a second time, by another module with the same file name"
+            if (twice := _TWICE.search(said))
+            else f"protobuf {version or 'as installed'} does not fit the code that was generated for another one",
             evidence=evidence(
                 (one_line(said, 240), "traceback" if ended else "stderr"),
                 (f"raised in {error.frames[0].file}", "traceback") if ended and error and error.frames else None,
                 (f"protobuf {version} is installed", "packages") if version else None,
                 *case.fault_evidence[:1],
             ),
-            fixes=_fixes(case),
+            fixes=(_OWN_NAME,) if twice else _fixes(case),
         )
 
 

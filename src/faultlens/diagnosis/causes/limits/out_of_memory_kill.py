@@ -12,6 +12,7 @@ from faultlens.diagnosis.evidence.stopping import request_in_words
 from faultlens.diagnosis.evidence.wordings import Wording
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import Fix
+from faultlens.text.safe import one_line
 from faultlens.text.sizes import in_words
 
 _KILLED = re.compile(r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rss:(?P<kilobytes>\d+)kB")
@@ -19,6 +20,7 @@ _KILLED = re.compile(r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rs
 _WORKER_GONE = re.compile(
     r"BrokenProcessPool|terminated abruptly|SIGKILL|exitcode[ =:-]+9|WorkerLost|died unexpectedly"
 )
+_OF_GROUP = re.compile(r"CONSTRAINT_MEMCG\b.*?\boom_memcg=([^,\s]+)")
 
 
 class OutOfMemoryKill(Cause):
@@ -59,8 +61,11 @@ class OutOfMemoryKill(Cause):
         if not itself and not _lost_a_worker(case):
             return None
         limit = crash.cgroup.memory_limit if crash.cgroup else None
+        group = _group(crash) if not limit else None
         room = f"the limit of {in_words(limit)}" if limit else "the memory of the machine"
-        death = memory_death(crash) if crash.outcome.kind == "signal" else MemoryDeath("unknown", "")
+        room = f"the memory limit of its control group {group}" if group else room
+        known = crash.outcome.kind == "signal" and group is None  # of a group made later, nothing else was recorded
+        death = memory_death(crash) if known else MemoryDeath("unknown", "")
         return Finding(
             strength=PROVEN if itself else STRONG,
             title=f"the kernel killed {'it' if itself else 'a process of it'}: {room} was used up"
@@ -78,7 +83,7 @@ class OutOfMemoryKill(Cause):
                 *save_with_faultlens(case, "it needs no second copy of the weights in memory; "),
                 *(death.fixes or (consider("use less memory", _ADVICE),)),
                 consider("raise the memory limit of the job or container")
-                if limit
+                if limit or group
                 else consider("use a larger machine"),
                 *_other_format(case, death),
             ),
@@ -102,6 +107,12 @@ def _log_line(crash: Crash) -> str | None:
         return None
     size = in_words(int(found[-1]["kilobytes"]) << 10)
     return f"out of memory: killed process {found[-1]['pid']} ({found[-1]['name']}) with {size} of its own memory"
+
+
+def _group(crash: Crash) -> str | None:
+    """The control group whose limit the kernel killed it for, by the kernel's own words."""
+    found = [match[1] for line in crash.kernel_log if (match := _OF_GROUP.search(line))]
+    return one_line(found[-1], 80) if found else None
 
 
 def _death(case: Case) -> tuple[str, str]:

@@ -130,7 +130,7 @@ def custom_call(case: Case) -> Location | None:
 
 
 def _on_stack(case: Case, frame: Frame) -> tuple[Evidence, ...]:
-    whose = {"package": "code of an installed package", "python": "Python's own code"}
+    whose = {"package": "code of an installed package", "python": "Python's own code", "numpy": "NumPy's own code"}
     told = whose.get(owner_of(frame), _own_code(case))
     return evidence((f"{native_code.place(frame)} was at work: {told}", "native stack"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from faultlens.diagnosis.causes.base import consider, safe
 from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
@@ -72,7 +74,15 @@ def argument_fixes(case: Case, said: Explained | None) -> tuple[Fix, ...]:
     return (consider(said.instead, said.detail),) if said and said.instead else (check_arguments(case),)
 
 
+_READS_BYTES = re.compile(r"^(?:Parse|Decode)\w+")
+
+
 def check_arguments(case: Case) -> Fix:
+    if case.op and _READS_BYTES.match(case.op):
+        return consider(
+            f"look for the damaged input: {case.op} reads bytes that came from a file",
+            "faultlens scan FILES --decode names the record",
+        )
     where = f" in {case.location.file.rpartition('/')[2]}:{case.location.line}" if case.location else ""
     return consider(
         f"check the arguments of {at_work(case)}{where} before the call",
