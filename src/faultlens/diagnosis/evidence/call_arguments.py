@@ -109,12 +109,12 @@ def written(call: ast.Call, names: Sequence[str]) -> dict[str, str]:
         name = next((name for name in names if keyword.arg in (name, f"{name}s", name.removesuffix("s"))), None)
         if name:
             found[name] = keyword.value
-    return {name: text for name, node in found.items() if (text := _text(node))}
+    return {name: text for name, node in found.items() if (text := text_of(node))}
 
 
 def names(call: ast.Call, number: int) -> list[str]:
     """Of the arguments of an op that is not TensorFlow's: the inputs come first. Nothing for what has no short name."""
-    given = [(_text(node), node) for node in call.args]
+    given = [(text_of(node), node) for node in call.args]
     given += [(keyword.arg or "", keyword.value) for keyword in call.keywords]
     simple = (ast.Name, ast.Attribute, ast.Subscript)
     keywords = {keyword.arg for keyword in call.keywords}
@@ -123,9 +123,9 @@ def names(call: ast.Call, number: int) -> list[str]:
 
 def in_words(call: ast.Call) -> list[str]:
     """ "shapes=[3, 4]", as it is written."""
-    positional = [_text(node) for node in call.args]
+    positional = [text_of(node) for node in call.args]
     named = [
-        f"{keyword.arg}={_text(keyword.value)}" for keyword in call.keywords if keyword.arg and _text(keyword.value)
+        f"{keyword.arg}={text_of(keyword.value)}" for keyword in call.keywords if keyword.arg and text_of(keyword.value)
     ]
     return [text for text in (*positional, *named) if text]
 
@@ -187,7 +187,7 @@ def _bare(name: str) -> str:
     return bare[:-2] if bare.endswith(_VERSIONS) else bare
 
 
-def _text(node: ast.expr) -> str:
+def text_of(node: ast.expr) -> str:
     """Nothing for what is too long to be quoted."""
     if isinstance(node, ast.Starred):
         return ""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from faultlens.diagnosis.evidence import accesses
+from faultlens.diagnosis.evidence import accesses, call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.sources import Use, sources_of
 from faultlens.inspection.frames import is_nameless
@@ -81,6 +81,16 @@ def handed_in(case: Case) -> str | None:
     call = call_in_sources(case)
     count = call.arguments if call and call.arguments is not None else len(accesses.ARGUMENT_REGISTERS)
     return accesses.passed_in(case.crash, case.fault, count)
+
+
+def argument_in(case: Case, register: str | None) -> str | None:
+    """What the user's line writes for the argument that goes through this register: "self._handle"."""
+    call = call_in_sources(case)
+    if call is None or register not in accesses.ARGUMENT_REGISTERS:
+        return None
+    node = call_arguments.call_of(call.name, case.crash.sources, call.location)
+    place = accesses.ARGUMENT_REGISTERS.index(register)
+    return call_arguments.text_of(node.args[place]) if node and place < len(node.args) else None
 
 
 def null_from_python(case: Case) -> bool:

@@ -43,7 +43,7 @@ class NullPointerPassed(BufferCause):
         if not foreign_calls.died_in_it(case):
             return None
         call, register = foreign_calls.call_in_sources(case), foreign_calls.handed_in(case)
-        name = foreign_calls.name_of(case)
+        name, written_as = foreign_calls.name_of(case), foreign_calls.argument_in(case, register)
         if foreign_calls.does_as_told(entry):
             strength = STRONG
         elif owner_of(entry) == "python" or (call is not None and not call.maybe_null):
@@ -55,11 +55,14 @@ class NullPointerPassed(BufferCause):
         return self.found(
             case,
             strength,
-            f"Python handed a null pointer to {name}",
+            f"Python handed a null pointer to {name}" + (f": `{written_as}` is null" if written_as else ""),
             (f"{name} was called directly by ctypes", "native stack"),
             (f"the argument in {register} is the null pointer that was used", "registers") if register else None,
             (f"{call.place}: an argument of {call.name} is null", "source") if call and call.null else None,
-            fixes=(safe("check the pointer before the call", "if not handle: raise RuntimeError(…)"), *_declare(case)),
+            fixes=(
+                safe("check the pointer before the call", f"if not {written_as or 'handle'}: raise RuntimeError(…)"),
+                *_declare(case),
+            ),
         )
 
     def _value_of_nothing(self, case: Case) -> Finding | None:
