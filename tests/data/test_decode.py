@@ -41,7 +41,7 @@ SECRET = "hunter2-is-no-password"
 # What an item says, the kinds that are right, and what the reason tells.
 BAD = {
     "read null": ("deadly", "died by SIGSEGV: Python handed a null pointer to "),
-    "check": ("deadly", "died by SIGABRT: BlockLSTMV2 ended the process: Check failed: limit <= dim0_size (4 vs. 3)"),
+    "check": ("deadly", "died by SIGABRT: BlockLSTMV2: `seq_len_max` is 9, and may be at most 3"),
     "overflow": ("deadly", "died by SIGSEGV"),
     "kill itself": ("deadly", "died by SIGKILL"),
     "leave": ("deadly", "ended its process with exit status 0"),
