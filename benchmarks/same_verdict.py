@@ -16,6 +16,7 @@ import fnmatch
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import machine
-from accuracy import copied, venvs_of
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "same_verdict.md"
 FOUND = Path(__file__).parent / "same_verdict.json"
@@ -63,6 +63,19 @@ Verdict = dict[str, Any]
 
 
 # --------------------------------------------------------------------------------------------------- verdicts
+
+
+def copied(lab: Path, case: dict[str, Any], scratch: Path) -> tuple[Path, dict[str, str]]:
+    """A copy of a case to run, and the environment to run it in."""
+    job = scratch / "jobs" / "job"
+    shutil.copytree(lab / "cases" / case["id"], job, ignore=shutil.ignore_patterns("case.json"))
+    shutil.copy(lab / "cgrun", scratch / "cgrun")
+    venvs = venvs_of(lab)
+    return job, {**os.environ, "VENVS": str(venvs), "VENV": str(venvs / case["environment"]), "TMPDIR": str(scratch)}
+
+
+def venvs_of(lab: Path) -> Path:
+    return Path(os.environ.get("CRASHLAB_VENVS", lab / "venvs"))
 
 
 def verdict_in(report: Path) -> Verdict:
