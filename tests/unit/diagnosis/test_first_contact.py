@@ -193,6 +193,7 @@ def test_a_worker_that_died_some_seconds_before_its_program_failed() -> None:
     program = Crash(outcome=Outcome(kind="exit", exit_code=3), method="agent", pid=1, seconds=9.0, children=(worker,))
     assert subject_of(program) is worker
     assert subject_of(replace(program, seconds=90.0)) is not worker
+    assert subject_of(replace(program, outcome=Outcome(kind="exit", exit_code=1))) is not worker
     other = replace(worker, program=Program(command=("convert", "a.png")))
     assert subject_of(replace(program, children=(other,))) is not other
 

@@ -73,7 +73,8 @@ def made_it_fail(child: Crash, crash: Crash) -> bool:
         return _raised_again(child, crash)
     if crash.outcome.kind == "exception" and (exception := python_exception(crash)):
         return tells_of_child(exception, child) or (is_worker(child, crash) and _is_soon(child, crash))
-    soon = WORKERS_SOON_S if is_worker(child, crash) else SOON_S
+    # sys.exit("…") gives 1, and a reason of its own.
+    soon = WORKERS_SOON_S if is_worker(child, crash) and crash.outcome.exit_code != 1 else SOON_S
     return _passed_on(child, crash) or _is_soon(child, crash, soon) or _complained(child, crash)
 
 
