@@ -95,6 +95,8 @@ def test_where_a_dataset_was_made() -> None:
     assert made[1].line == 2
     assert reader(sources) == "TFRecordDataset"
     assert dataset_call("BatchDatasetV2", sources) is None
+    read = {MAIN: "ds.interleave(read, cycle_length=unlimited)\n"}
+    assert dataset_call("ParallelInterleaveDatasetV4", read) is not None
 
 
 def test_an_allocator_of_ones_own() -> None:

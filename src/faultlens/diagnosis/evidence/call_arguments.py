@@ -53,7 +53,8 @@ def call_of(name: str | None, sources: Mapping[str, str], location: Location | N
 def dataset_call(op: str | None, sources: Mapping[str, str]) -> tuple[ast.Call, Location] | None:
     """The only call that makes this dataset: ShuffleDataset is made by shuffle(), far from where it is read."""
     bare = _bare(op) if op and "Dataset" in op else ""
-    made_by = {bare, bare.removesuffix("dataset")} - {""}
+    method = bare.removesuffix("dataset").removeprefix("parallel").removesuffix("andbatch")
+    made_by = {bare, bare.removesuffix("dataset"), method} - {""}
     found = [
         (node, Location(file=file, line=node.lineno, function=""))
         for file, text in sources.items()

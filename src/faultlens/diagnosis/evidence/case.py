@@ -187,9 +187,10 @@ class Case:
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """Of the user's line."""
-        frame = user_frame(self.crash)
-        return frame.variables if frame else ()
+        """Of the user's line, and of the lines that called it: a name there often means the same."""
+        threads = (self.crash.launching_thread, self.crash.crashed_thread)
+        frames = [frame for thread in threads if thread for frame in thread.frames if frame.variables]
+        return tuple({each.name: each for frame in reversed(frames) for each in frame.variables}.values())
 
     @cached_property
     def given(self) -> Given | None:

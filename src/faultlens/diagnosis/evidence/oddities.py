@@ -235,12 +235,13 @@ def _window(given: Given) -> Iterator[Oddity]:
     """A filter or a pool that is larger than what it slides over, which leaves nothing of the result."""
     image = next((each for each in given.arguments if each.name in ("input", "value", "orig_input")), None)
     filters = next((each for each in given.arguments if each.name in ("filter", "filters")), None)
-    if image is None or given.settings.get("padding") != "VALID" or given.settings.get("data_format", "NHWC") != "NHWC":
+    if image is None or given.settings.get("padding") != "VALID":
         return
-    ksize = given.settings.get("ksize")
-    pool = ksize[1:-1] if isinstance(ksize, (list, tuple)) else None
+    ksize, order = given.settings.get("ksize"), str(given.settings.get("data_format", "NHWC"))
+    spatial = slice(2, None) if order.startswith("NC") else slice(1, -1)
+    pool = ksize[spatial] if isinstance(ksize, (list, tuple)) else None
     window = filters.tensor.shape[:-2] if filters is not None else pool
-    room = image.tensor.shape[1:-1]
+    room = image.tensor.shape[spatial]
     if window and len(window) == len(room) and any(size > space for size, space in zip(window, room, strict=True)):
         of = "`filter`" if filters is not None else "`ksize`"
         says = f"{of} covers {list(window)}, and `{image.name}` {_shape(image)} has only {list(room)}"

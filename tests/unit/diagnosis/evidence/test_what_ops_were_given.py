@@ -134,6 +134,12 @@ def test_a_window_that_does_not_fit() -> None:
     assert odd == "`filter` covers [3, 3], and `input` [1, 10, 2, 1] has only [10, 2]"
 
 
+def test_a_window_in_another_layout() -> None:
+    pool = of("MaxPool3D", floats(1, 4, 4, 1, 2), ksize=[1, 2, 2, 2, 1], padding="VALID", data_format="NDHWC")
+    assert said(pool) == ["`ksize` covers [2, 2, 2], and `input` [1, 4, 4, 1, 2] has only [4, 4, 1]"]
+    assert said(of("MaxPool", floats(1, 2, 4, 1), ksize=[1, 1, 2, 1], padding="VALID", data_format="NCHW")) == []
+
+
 def test_strides_of_height_and_width_alone() -> None:
     (odd,) = oddities(of("Conv2D", strides=[2, 2], dilations=[1, 1, 1, 1]))
     assert "strides=[1, 2, 2, 1]" in odd.instead
