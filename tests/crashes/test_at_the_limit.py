@@ -14,7 +14,7 @@ import pytest
 PROGRAMS = Path(__file__).parent / "programs" / "undisturbed"
 UNDER = (sys.executable, "-m", "faultlens", "run", "--quiet", "--no-save", "--")
 MIB = 1 << 20
-OWN = MIB  # the address space that the agent may take (docs/footprint.md)
+OWN = 3 * MIB // 2  # the address space that the agent may take, with eight threads (docs/footprint.md)
 PRECISION = 64 << 10
 
 Ending = tuple[int, bytes]  # status and output

@@ -27,8 +27,9 @@ static char *spare[SPARE]; /* of threads that have ended */
 
 static size_t frame_size(void) { return getauxval(AT_MINSIGSTKSZ); } /* vector registers make it large */
 
-/* Beside the kernel's frame our handlers need some hundred bytes; Go, which takes ours for its own, has 32 KiB. */
-static size_t own_stack_size(void) { return (32768 + frame_size() + GUARD - 1) & ~(size_t)(GUARD - 1); }
+/* Our handlers need some hundred bytes beside the kernel's frame. But signals that are sent together are stacked before
+ * the first handler runs, a frame each; and Go, which takes our stack for its own, has 32 KiB. */
+static size_t own_stack_size(void) { return (65536 + frame_size() + GUARD - 1) & ~(size_t)(GUARD - 1); }
 
 static char *take_spare(void) {
     for (int i = 0; i < SPARE; i++) {
