@@ -12,11 +12,9 @@ from faultlens.diagnosis.causes import catalogue
 from faultlens.diagnosis.causes.base import PROVEN, Cause, Finding
 from faultlens.diagnosis.causes.next_hunt import hunt_further
 from faultlens.diagnosis.confidence import claimed
-from faultlens.diagnosis.evidence import call_arguments
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.children import subject_of
-from faultlens.diagnosis.evidence.tracebacks import PythonException
-from faultlens.inspection.frames import is_own
+from faultlens.diagnosis.evidence.naming import named_by_user
 from faultlens.records import finding
 from faultlens.records.crash import Crash
 from faultlens.records.diagnosis import UNKNOWN, Diagnosis, Evidence, Fix, RuledOut
@@ -154,33 +152,10 @@ def _diagnosis(case: Case, cause: Cause, found: Finding, sure: float) -> Diagnos
         title=found.title,
         location=found.location or case.location,
         called_from=case.called_from if found.location is None else None,
-        op=found.op or _op(case, found),
+        op=found.op or named_by_user(case, found.location),
         evidence=(*found.evidence, *(Evidence(fact=f"does not fit: {fact}", source="doubt") for fact in found.against)),
         fixes=found.fixes,
     )
-
-
-def _op(case: Case, found: Finding) -> str | None:
-    """Where the rule names none: what an exception names, or what the user's line was calling."""
-    if case.exception is not None and not case.is_native_crash:
-        return _of_exception(case, case.exception, found)
-    return case.called if found.location is None else case.called_on(found.location)
-
-
-def _of_exception(case: Case, exception: PythonException, found: Finding) -> str | None:
-    """What raised it: the user's function in a pipeline, the op, what reads the files, or the call on the line."""
-    if any("/python/ops/script_ops.py" in (frame.file or "") for frame in exception.frames):
-        return "py_function"
-    line = found.location or case.location
-    read = call_arguments.reader(case.crash.sources) if case.op in (None, "IteratorGetNext") else None
-    return read or case.op or _called_in(exception) or (case.called_on(line) if line else None)
-
-
-def _called_in(exception: PythonException) -> str | None:
-    """The function of a library that the user's line called, by the traceback."""
-    own = next((index for index, frame in enumerate(exception.frames) if is_own(frame)), 0)
-    function = exception.frames[own - 1].function if own else "_"
-    return None if function.startswith(("_", "<")) or function in ("error_handler", "wrapper") else function
 
 
 def _needs_explaining(crash: Crash) -> bool:
@@ -204,7 +179,7 @@ def _unknown(case: Case, foreseen: Sequence[finding.Finding]) -> Diagnosis:
         title="the recorded facts do not decide what caused this",
         location=case.location,
         called_from=case.called_from,
-        op=case.op or case.called,
+        op=case.op or named_by_user(case, None),
         evidence=(
             *(case.fault_evidence or (Evidence(fact=f"ended as {case.crash.outcome.kind}", source="wait status"),)),
             *map(_told, foreseen),

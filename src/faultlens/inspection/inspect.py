@@ -26,7 +26,7 @@ from faultlens.inspection.memory import Memory, ProcessMemory
 from faultlens.inspection.numbering import thread_numbers
 from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
-from faultlens.inspection.python_values import with_variables
+from faultlens.inspection.python_values import variables_or_gap
 from faultlens.inspection.subject import Subject
 from faultlens.inspection.symbols import demangle, native_frames
 from faultlens.inspection.system_calls import with_calls
@@ -90,7 +90,7 @@ def _look(subject: Subject, freeze: Freeze) -> Crash:
     is_own = own_program(threads, program.executable, mappings)
     threads = tuple(replace(thread, frames=marked(thread.frames, is_own)) for thread in threads)
     if subject.contents:
-        threads = _with_variables(threads, memory, mappings, gaps)
+        threads = variables_or_gap(threads, memory, mappings, gaps)
     thrown = _exceptions(death, mappings)
     exceptions = tuple(replace(each, frames=marked(each.frames, is_own)) for each in thrown)
     registers = freeze.registers | {raw.thread: raw.registers for raw in death.faults}
@@ -125,16 +125,6 @@ def _look(subject: Subject, freeze: Freeze) -> Crash:
         machine=machine_state(),
         gaps=(*gaps, *scan.gaps),
     )
-
-
-def _with_variables(
-    threads: tuple[Thread, ...], memory: Memory, mappings: tuple[Mapping, ...], gaps: list[str]
-) -> tuple[Thread, ...]:
-    try:
-        return with_variables(threads, memory, mappings)
-    except Exception as error:  # what was damaged must not cost the rest
-        gaps.append(f"variables: {type(error).__name__}: {error}")
-        return threads
 
 
 def _hunt(

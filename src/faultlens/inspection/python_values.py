@@ -52,6 +52,17 @@ def with_variables(threads: Sequence[Thread], memory: Memory, mappings: Sequence
     )
 
 
+def variables_or_gap(
+    threads: tuple[Thread, ...], memory: Memory, mappings: Sequence[Mapping], gaps: list[str]
+) -> tuple[Thread, ...]:
+    """The same, for a look that must go on whatever the memory is like."""
+    try:
+        return with_variables(threads, memory, mappings)
+    except Exception as error:
+        gaps.append(f"variables: {type(error).__name__}: {error}")
+        return threads
+
+
 class Values:
     def __init__(self, python: PythonFrames) -> None:
         self._python = python

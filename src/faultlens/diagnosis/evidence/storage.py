@@ -24,6 +24,9 @@ _WRITING = re.compile(
     r"^_?_?(?:write|fwrite|pwrite|fclose|fflush|fsync|close)$|::(?:Flush|Append|Close|Sync)\b|SaveV2|Checkpoint"
 )
 
+FLUSH_FAILED = 120
+_NOT_FLUSHED = r"Exception ignored in: <_io\.\w+ name='<std(?:out|err)>'[^\n]*(?:\n[^\n]*){0,3}?\n\w+Error:[^\n]*"
+
 
 class FullMapping(NamedTuple):
     """A page of a mapped file could not be had because its file system was full."""
@@ -75,3 +78,8 @@ def writes_files(case: Case) -> bool:
         _WRITERS.search(frame.library or "") or (frame.kind == "native" and _WRITING.search(frame.function))
         for frame in case.stack
     )
+
+
+def lost_output(case: Case) -> str | None:
+    """What Python says of output that it could not write at its end, which it ends with an exit code of its own for."""
+    return case.said(_NOT_FLUSHED) if case.crash.outcome.exit_code == FLUSH_FAILED else None

@@ -35,7 +35,7 @@ from faultlens.inspection.maps import file_states, find, is_another, libraries
 from faultlens.inspection.memory import CoreMemory, Segment, read_file, read_text
 from faultlens.inspection.own_program import marked, own_program
 from faultlens.inspection.python_state import python_of
-from faultlens.inspection.python_values import with_variables
+from faultlens.inspection.python_values import variables_or_gap
 from faultlens.inspection.stacks import arrange, at_fault, is_exiting, threads_of_core
 from faultlens.inspection.tensorflow.kernels import Scan, kernels_or_gap
 from faultlens.records.crash import Address, Crash, Fault, FileState, Mapping, Outcome, Output, Program, Thread
@@ -195,7 +195,7 @@ def _describe(
     pid = notes.pid if notes.pid is not None else crashed.id
     threads = arrange(threads, crashed.id if fault else None, pid)
     if contents:
-        threads = _with_variables(core, threads, gaps)
+        threads = variables_or_gap(threads, memory, mappings, gaps)
     scan = _kernels(core, threads, fault, contents)
     return Crash(
         outcome=_outcome(notes),
@@ -307,14 +307,6 @@ def _threads(
             thread = at_fault(thread, fault.registers, core.memory, core.mappings)
         threads.append(thread)
     return tuple(threads)
-
-
-def _with_variables(core: _Core, threads: tuple[Thread, ...], gaps: list[str]) -> tuple[Thread, ...]:
-    try:
-        return with_variables(threads, core.memory, core.mappings)
-    except Exception as error:  # what was damaged must not cost the rest
-        gaps.append(f"variables: {type(error).__name__}: {error}")
-        return threads
 
 
 def _kernels(core: _Core, threads: Sequence[Thread], fault: Fault | None, contents: bool) -> Scan:

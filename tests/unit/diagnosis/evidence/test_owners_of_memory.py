@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from faultlens.diagnosis.evidence import views
+from faultlens.diagnosis.evidence.arguments import given
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.garbage import reads_as
-from faultlens.diagnosis.evidence.misfits import misfit
+from faultlens.diagnosis.evidence.misfits import Misfit, misfit
 from faultlens.records.crash import Crash, Kernel, Tensor
 from recorded_crashes import load
 
@@ -59,15 +60,19 @@ def kernel(*inputs: Tensor) -> Kernel:
     return Kernel(op="Gather", node="Gather", thread=1, inputs=inputs, at_fault=True)
 
 
+def misfit_of(op: Kernel) -> Misfit | None:
+    return misfit(given(op, {}, None))
+
+
 def test_inputs_that_lead_out_of_the_data() -> None:
     values, nothing = Tensor(dtype="float32", shape=(10,)), Tensor(dtype="float32", shape=(0,))
-    assert (found := misfit(kernel(nothing, integers(0, 5, 9)))) and found.outside
-    assert found.words == "input 1 (int64 [3]) goes up to 9, and input 0 (float32 [0]) is empty"
-    assert (found := misfit(kernel(values, integers(0, 900)))) and found.outside
-    assert (found := misfit(kernel(values, integers(-1, 3)))) and not found.outside
-    assert (found := misfit(kernel(values, integers(-7)))) and found.outside
-    assert misfit(kernel(values, integers(0, 10))) is None  # splits end with the number of elements
-    assert misfit(kernel(values)) is None and misfit(None) is None
+    assert (found := misfit_of(kernel(nothing, integers(0, 5, 9)))) and found.outside
+    assert found.words == "indices (int64 [3]) goes up to 9, and params (float32 [0]) is empty"
+    assert (found := misfit_of(kernel(values, integers(0, 900)))) and found.outside
+    assert (found := misfit_of(kernel(values, integers(-1, 3)))) and not found.outside
+    assert (found := misfit_of(kernel(values, integers(-7)))) and found.outside
+    assert misfit_of(kernel(values, integers(0, 10))) is None  # splits end with the number of elements
+    assert misfit_of(kernel(values)) is None and misfit(None) is None
 
 
 # --------------------------------------------------------------------------------------------------- sources

@@ -165,7 +165,9 @@ def _fields(record: Kernel) -> dict[str, Any]:
 
 @pytest.mark.parametrize("shape", [(-1,), (1 << 70,), (1,) * 300, (1 << 62, 1 << 62)])
 def test_a_shape_that_no_tensor_has(shape: tuple[int, ...]) -> None:
-    said(of("Gather", Tensor(dtype="float32", shape=shape), Tensor(dtype="int64", shape=shape, contents=b"abc")))
+    things = of("Gather", Tensor(dtype="float32", shape=shape), Tensor(dtype="int64", shape=shape, contents=b"abc"))
+    assert [each.values for each in things.arguments] == [(), ()]
+    assert all(isinstance(words, str) for words in said(things))
 
 
 # ------------------------------------------------------------------------------------ checks in words

@@ -7,9 +7,8 @@ from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.limits import gave_up, oom_kills
 from faultlens.diagnosis.evidence.senders import ended_by
 from faultlens.diagnosis.evidence.sources import Use, sources_of
+from faultlens.diagnosis.evidence.storage import lost_output
 from faultlens.records.crash import Crash
-
-FLUSH_FAILED = 120  # the exit code of a Python that could not write its output
 
 
 class CleanExit(Cause):
@@ -43,7 +42,7 @@ class CleanExit(Cause):
         return Finding(
             # A launcher that lost a worker passes its status on; a handler of SIGTERM has a status of its own.
             strength=POSSIBLE
-            if gave_up(case) or _says_why(case)
+            if gave_up(case) or lost_output(case)
             else LIKELY
             if oom_kills(case.crash) or case.crash.stop_request
             else PROVEN,
@@ -73,11 +72,6 @@ def _only_exit(crash: Crash) -> Use | None:
     """The only call in the sources that sets an exit code."""
     calls = [use for use in sources_of(crash).calls if use.name in ("exit", "_exit", "SystemExit")]
     return calls[0] if len(calls) == 1 else None
-
-
-def _says_why(case: Case) -> bool:
-    """Python ends with this code where its output could not be written at its end; it prints the reason."""
-    return case.crash.outcome.exit_code == FLUSH_FAILED and case.said(r"Exception ignored in: <_io\.") is not None
 
 
 def _were_watched(crash: Crash) -> bool:

@@ -3,14 +3,9 @@ from __future__ import annotations
 from faultlens.diagnosis.causes.base import LIKELY, POSSIBLE, PROVEN, STRONG, Cause, Finding, consider, evidence, safe
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.saving import left_behind, save_with_faultlens
-from faultlens.diagnosis.evidence.storage import FullMapping, full_mapping, no_space_message, writes_files
+from faultlens.diagnosis.evidence.storage import FullMapping, full_mapping, lost_output, no_space_message, writes_files
 from faultlens.records.diagnosis import Evidence, Fix
 from faultlens.text.sizes import in_words
-
-FLUSH_FAILED = 120  # Python's exit code
-_NOT_FLUSHED = (
-    r"Exception ignored in: <_io\.\w+ name='<std(?:out|err)>'[^\n]*\n(?:[^\n]*\n){0,3}?OSError: \[Errno 28\][^\n]*"
-)
 
 
 class DiskFull(Cause):
@@ -41,7 +36,7 @@ class DiskFull(Cause):
         if (found := full_mapping(case)) is not None:
             return _mapped(case, found)
         message = no_space_message(case)
-        if message is None or (case.crash.outcome.kind in ("exit", "ok") and not _lost_output(case)):
+        if message is None or (case.crash.outcome.kind in ("exit", "ok") and not _filled_by_output(case)):
             return None
         return Finding(
             strength=_strength(case, message),
@@ -76,13 +71,12 @@ def _mapped(case: Case, found: FullMapping) -> Finding:
     )
 
 
-def _lost_output(case: Case) -> bool:
-    """Python could not write at its end what it had kept of its output, and says so with this exit code."""
-    return case.crash.outcome.exit_code == FLUSH_FAILED and case.said(_NOT_FLUSHED) is not None
+def _filled_by_output(case: Case) -> bool:
+    return "[Errno 28]" in (lost_output(case) or "")
 
 
 def _strength(case: Case, message: Evidence) -> float:
-    if _lost_output(case):
+    if _filled_by_output(case):
         return PROVEN
     if case.fault is None:
         return PROVEN if message.source == "traceback" else POSSIBLE

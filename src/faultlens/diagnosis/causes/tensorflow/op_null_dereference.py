@@ -6,7 +6,7 @@ from faultlens.diagnosis.evidence.accesses import target
 from faultlens.diagnosis.evidence.addresses import NULL_PAGE
 from faultlens.diagnosis.evidence.case import Case
 from faultlens.diagnosis.evidence.explained import explained
-from faultlens.diagnosis.evidence.misfits import empty_input, misfit
+from faultlens.diagnosis.evidence.misfits import misfit
 from faultlens.diagnosis.evidence.sources import sources_of
 from faultlens.diagnosis.evidence.tensorflow_code import activity, converting, responsible, uses_foreign_memory
 from faultlens.diagnosis.evidence.wild import at_element_of_nothing, beside_null, through_bad_object
@@ -52,7 +52,7 @@ class OpNullDereference(Cause):
             return None
         pointer = case.bad_pointer if null else "a pointer to no object"
         address = target(fault)
-        instruction, empty = fault.instruction, empty_input(case.kernel) if at_element_of_nothing(case) else None
+        instruction = fault.instruction
         said = explained(case, self.slug)
         destroyed = case.calls(_DESTROYS) is not None and said is None
         where = "while it was destroyed" if destroyed else "inside TensorFlow"
@@ -71,7 +71,6 @@ class OpNullDereference(Cause):
                 )
                 if (step := converting(case))
                 else None,
-                (empty, "kernels in flight") if empty and not said else None,
                 advice.place_evidence(case, frame),
                 *advice.known_evidence(case, self.slug),
             ),
@@ -87,7 +86,7 @@ class OpNullDereference(Cause):
 
 
 def _strength(case: Case, null: bool) -> float:
-    if (at_element_of_nothing(case) and misfit(case.kernel)) or beside_null(case):
+    if (at_element_of_nothing(case) and misfit(case.given)) or beside_null(case):
         return POSSIBLE + 0.1  # what is empty lies at null: an index that leads out of it looks alike
     if activity(case) is not None:
         return POSSIBLE + 0.05  # the compiler's own pointers: compiler-bug says more

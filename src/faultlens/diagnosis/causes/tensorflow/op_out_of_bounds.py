@@ -70,7 +70,7 @@ class OpOutOfBounds(Cause):
 
     def _left_buffer(self, case: Case, fault: Fault) -> Finding | None:
         frame, address = responsible(case), target(fault)
-        odd = misfit(case.kernel)
+        odd = misfit(case.given)
         of_nothing = beside_null(case) or (odd is not None and at_element_of_nothing(case))
         if frame is None or address is None or not (past_buffer(case) or of_nothing) or file_at(case.crash, address):
             return None
@@ -106,7 +106,7 @@ class OpOutOfBounds(Cause):
             return None
         if first_owned(case.stack, "tensorflow") is None:
             return None
-        odd, said = misfit(case.kernel), explained(case, self.slug)
+        odd, said = misfit(case.given), explained(case, self.slug)
         leads_out = (odd is not None and odd.outside) or bool(advice.known(case, self.slug))
         did = f"{advice.at_work(case)} may have damaged the heap: it was at work when the damage was found"
         return Finding(
